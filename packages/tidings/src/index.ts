@@ -1,0 +1,18 @@
+/** Tidings: durable jobs and events. Define jobs, start them, read their story. */
+export type { EventDefinition, EventFrom } from "./model/define-event.ts";
+export { defineEvent } from "./model/define-event.ts";
+export type { ErrorCode, ErrorInfo } from "./model/error.ts";
+export { TidingsError } from "./model/error.ts";
+export type { JobContext, JobDefinition, JobOptions, JobOutcome } from "./runtime/define-job.ts";
+export { defineJob } from "./runtime/define-job.ts";
+export { PermanentError, RetryAfter } from "./runtime/error.ts";
+export type { JobSnapshot } from "./runtime/snapshot.ts";
+export type {
+  Delivery,
+  EventPage,
+  PublishDraft,
+  StartAnswer,
+  StartOptions,
+  TailItem,
+  Tidings,
+} from "./runtime/tidings.ts";

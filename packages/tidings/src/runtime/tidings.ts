@@ -1,0 +1,139 @@
+/** What `createTidings` returns: everything that a server or a program may ask of its jobs. Cursors are texts here. */
+import type { EventFilter, Transaction } from "../engine/engine.ts";
+import type { CustomDraft, DraftOf, TidingsEvent } from "../model/event.ts";
+import type { Status } from "../model/job.ts";
+import type { JobDefinition } from "./define-job.ts";
+import type { JobSnapshot } from "./snapshot.ts";
+
+/** An event and where it stands. */
+export interface Delivery {
+  readonly event: TidingsEvent;
+  /** Going on after it gives what comes next, on any path. */
+  readonly cursor: string;
+}
+
+export interface StartOptions {
+  /** Whose job it is. Default `local`. */
+  readonly owner?: string;
+  /** The same key and input of the same owner give the same job. */
+  readonly idempotencyKey?: string;
+  /** The host's run or workflow; repeated on every event. */
+  readonly correlationId?: string;
+}
+
+export interface StartAnswer {
+  readonly jobId: string;
+  readonly status: Status;
+  /** Reading after it gives the whole story, from `job.created` on. */
+  readonly cursor: string;
+}
+
+export interface EventPage {
+  readonly events: readonly Delivery[];
+  /** Go on after it. */
+  readonly cursor: string;
+  /** Events between `after` and this page are no longer kept: read a snapshot. */
+  readonly truncated: boolean;
+  /** More events stand ready. */
+  readonly hasMore: boolean;
+}
+
+/** An event, or the explicit sign that events before the next one are no longer kept. */
+export type TailItem =
+  | ({ readonly kind: "event" } & Delivery)
+  | { readonly kind: "gap"; readonly cursor: string };
+
+export interface TailRequest extends EventFilter {
+  readonly owner: string;
+  /** Cursor; undefined = from the beginning, "now" = only what comes. */
+  readonly after?: string | { readonly from: "now" };
+  readonly signal: AbortSignal;
+}
+
+export interface Tidings {
+  /** Which engine keeps the jobs: `memory`, `sqlite`, … */
+  readonly store: string;
+  readonly jobs: ReadonlyMap<string, JobDefinition<string, never, never>>;
+
+  /**
+   * Registers a job; returns once that is durable. It runs as soon as a worker is free.
+   *
+   * @throws TidingsError BAD_INPUT, IDEMPOTENCY_CONFLICT, JOB_TYPE_UNKNOWN
+   */
+  start<Input, Output>(
+    job: JobDefinition<string, Input, Output>,
+    input: Input,
+    options?: StartOptions,
+  ): Promise<StartAnswer>;
+  /** @throws TidingsError JOB_NOT_FOUND, alike for unknown, foreign and expired jobs. */
+  get(owner: string, jobId: string): Promise<JobSnapshot>;
+  /** Newest first. @throws TidingsError BAD_CURSOR */
+  list(
+    owner: string,
+    request?: {
+      readonly status?: Status;
+      readonly correlationId?: string;
+      readonly cursor?: string;
+      readonly limit?: number;
+    },
+  ): Promise<{ readonly jobs: readonly JobSnapshot[]; readonly nextCursor?: string }>;
+  /** Stops a job; one that has ended stays as it is. @throws TidingsError JOB_NOT_FOUND */
+  cancel(
+    owner: string,
+    jobId: string,
+    by: { readonly canceledBy: string; readonly reason?: string },
+  ): Promise<JobSnapshot>;
+  /** Starts an ended job again as a new one; asked twice, it answers with the same successor. @throws TidingsError JOB_NOT_FOUND, JOB_NOT_ENDED */
+  retry(owner: string, jobId: string): Promise<StartAnswer>;
+  /** What the handler returned, once the job is completed. @throws TidingsError JOB_NOT_FOUND */
+  result(owner: string, jobId: string): Promise<unknown>;
+  /** Items of a job's collection, before its end too. @throws TidingsError JOB_NOT_FOUND */
+  items(
+    owner: string,
+    jobId: string,
+    collection: string,
+    range: { readonly offset: number; readonly limit: number },
+  ): Promise<{ readonly items: readonly unknown[]; readonly total: number }>;
+
+  /** One page of the owner's log. @throws TidingsError BAD_CURSOR */
+  read(
+    request: EventFilter & { readonly owner: string; readonly after?: string; readonly limit?: number },
+  ): Promise<EventPage>;
+  /** The newest cursor of an owner: what comes after it has not happened yet. */
+  head(owner: string): Promise<string>;
+  /**
+   * Reads the log and goes on as it grows, at the reader's own pace. Ends when the signal aborts. Checks the cursor
+   * before the first item. @throws TidingsError BAD_CURSOR
+   */
+  tail(request: TailRequest): AsyncIterable<TailItem>;
+  /** Calls `wake` soon after something was committed for the owner; returns the way to stop. */
+  watch(owner: string, wake: () => void): () => void;
+
+  /** Adds an event that concerns no job to the owner's log: one of your own types, a changed resource, a system event. */
+  publish(
+    event: PublishDraft,
+    about: {
+      readonly owner?: string;
+      readonly source?: string;
+      readonly resourceId?: string;
+      readonly correlationId?: string;
+      readonly eventId?: string;
+    },
+  ): Promise<Delivery>;
+  /** Reads and writes the owner's values in one transaction. */
+  transaction<T>(owner: string, work: (transaction: Transaction) => T | Promise<T>): Promise<T>;
+  /** Seals an offset for paging through something of an owner; `purpose` ties the cursor to that thing. */
+  sealPage(owner: string, purpose: string, offset: number): string;
+  /** @throws TidingsError BAD_CURSOR */
+  openPage(owner: string, purpose: string, cursor: string): number;
+  /** Hands running jobs back at once, waits for their handlers up to `graceMs` (default 5 s) and closes the store. */
+  close(options?: { readonly graceMs?: number }): Promise<void>;
+}
+
+export type PublishDraft =
+  | CustomDraft
+  | DraftOf<"resource.updated">
+  | DraftOf<"resource.list_changed">
+  | DraftOf<"system.log">
+  | DraftOf<"system.degraded">
+  | DraftOf<"system.restored">;
