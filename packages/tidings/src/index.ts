@@ -3,7 +3,15 @@ export type { EventDefinition, EventFrom } from "./model/define-event.ts";
 export { defineEvent } from "./model/define-event.ts";
 export type { ErrorCode, ErrorInfo } from "./model/error.ts";
 export { TidingsError } from "./model/error.ts";
-export type { JobContext, JobDefinition, JobOptions, JobOutcome } from "./runtime/define-job.ts";
+export type { TidingsOptions } from "./runtime/create-tidings.ts";
+export { createTidings } from "./runtime/create-tidings.ts";
+export type {
+  AnyJobDefinition,
+  JobContext,
+  JobDefinition,
+  JobOptions,
+  JobOutcome,
+} from "./runtime/define-job.ts";
 export { defineJob } from "./runtime/define-job.ts";
 export { PermanentError, RetryAfter } from "./runtime/error.ts";
 export type { JobSnapshot } from "./runtime/snapshot.ts";

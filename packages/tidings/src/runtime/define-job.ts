@@ -44,6 +44,10 @@ export interface JobOutcome {
   readonly result?: unknown;
 }
 
+/** A handler may return its outcome or nothing, at once or later. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a handler without a return statement returns void
+export type JobReturn = Promise<JobOutcome | void> | JobOutcome | void;
+
 export interface JobOptions<Schema extends StandardSchema, Stages extends StageSpec> {
   /** Any synchronous Standard Schema of an object. */
   readonly input: Schema;
@@ -63,10 +67,7 @@ export interface JobOptions<Schema extends StandardSchema, Stages extends StageS
    * Does the work. Throw `PermanentError` when trying again is no use, `RetryAfter` to choose the delay; anything else
    * is tried again after a growing delay.
    */
-  run(
-    input: OutputOf<Schema>,
-    context: JobContext<Extract<keyof Stages, string>>,
-  ): Promise<JobOutcome | undefined> | JobOutcome | undefined;
+  run(input: OutputOf<Schema>, context: JobContext<Extract<keyof Stages, string>>): JobReturn;
 }
 
 /** A job type, ready for `createTidings({ jobs })` and `registerJob`. */
@@ -79,8 +80,12 @@ export interface JobDefinition<Type extends string = string, Input = unknown, Ou
   readonly resultResource: (jobId: string) => string;
   readonly attempts: number;
   readonly timeoutMs: number;
-  run(input: Output, context: JobContext): Promise<JobOutcome | undefined> | JobOutcome | undefined;
+  run(input: Output, context: JobContext): JobReturn;
 }
+
+/** A job definition of any input, as lists of them are typed. */
+// biome-ignore lint/suspicious/noExplicitAny: inputs of different jobs have nothing in common
+export type AnyJobDefinition = JobDefinition<string, any, any>;
 
 const JOB_TYPE_PATTERN = /^[a-z][a-z0-9_.]{0,99}$/;
 const HOUR_MS = 3_600_000;

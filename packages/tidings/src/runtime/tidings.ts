@@ -2,7 +2,7 @@
 import type { EventFilter, Transaction } from "../engine/engine.ts";
 import type { CustomDraft, DraftOf, TidingsEvent } from "../model/event.ts";
 import type { Status } from "../model/job.ts";
-import type { JobDefinition } from "./define-job.ts";
+import type { AnyJobDefinition, JobDefinition } from "./define-job.ts";
 import type { JobSnapshot } from "./snapshot.ts";
 
 /** An event and where it stands. */
@@ -53,7 +53,7 @@ export interface TailRequest extends EventFilter {
 export interface Tidings {
   /** Which engine keeps the jobs: `memory`, `sqlite`, … */
   readonly store: string;
-  readonly jobs: ReadonlyMap<string, JobDefinition<string, never, never>>;
+  readonly jobs: ReadonlyMap<string, AnyJobDefinition>;
 
   /**
    * Registers a job; returns once that is durable. It runs as soon as a worker is free.

@@ -1,0 +1,363 @@
+/** Puts a store, job types and workers together. */
+import { createCursorSeal } from "../engine/cursor.ts";
+import type { Engine, JobRecord, StartOutcome } from "../engine/engine.ts";
+import { openEngine } from "../engine/open-engine.ts";
+import { systemClock, systemRandom } from "../engine/system-clock.ts";
+import type { Clock, Random } from "../model/clock.ts";
+import { toTimestamp } from "../model/clock.ts";
+import { TidingsError } from "../model/error.ts";
+import type { TidingsEvent } from "../model/event.ts";
+import { readEvent } from "../model/projection/read.ts";
+import { validate } from "../model/standard-schema.ts";
+import type { AnyJobDefinition } from "./define-job.ts";
+import { digestOf } from "./digest.ts";
+import { createHolder } from "./holder.ts";
+import type { JobSnapshot } from "./snapshot.ts";
+import { snapshotOf } from "./snapshot.ts";
+import { createSweeper } from "./sweeper.ts";
+import { tailLog } from "./tail.ts";
+import type { Delivery, StartAnswer, TailItem, Tidings } from "./tidings.ts";
+import type { Worker } from "./worker.ts";
+import { createWorker } from "./worker.ts";
+
+export interface TidingsOptions {
+  /** `memory:`, `sqlite:PATH`, or an engine that you opened. */
+  readonly store: string | Engine;
+  /** The job types that this process knows. */
+  readonly jobs: readonly AnyJobDefinition[];
+  /** How many handlers run at once in this process; 0 = none, when workers run elsewhere. Default 4. */
+  readonly concurrency?: number;
+  /** How long a silent worker keeps its jobs, in milliseconds. Default 10 000. */
+  readonly leaseMs?: number;
+  /** How long an ended job is kept, in milliseconds. Default 7 days. */
+  readonly retentionMs?: number;
+  readonly clock?: Clock;
+  readonly random?: Random;
+  /** Hears of faults that no caller can be told of. Default: one JSON line on stderr. */
+  readonly onError?: (error: unknown, during: string) => void;
+}
+
+const DAY_MS = 86_400_000;
+const LONGEST_TIMER_MS = 2_147_483_647;
+const DEFAULT_LIMIT = 100;
+
+/**
+ * Opens the store and begins to work.
+ *
+ * @throws TidingsError BAD_DEFINITION for two jobs of one type; STORE_FAILED or STORE_TOO_NEW when the store cannot be
+ *   opened.
+ */
+export async function createTidings(options: TidingsOptions): Promise<Tidings> {
+  const clock = options.clock ?? systemClock;
+  const random = options.random ?? systemRandom;
+  const onError = options.onError ?? printError;
+  const leaseMs = options.leaseMs ?? 10_000;
+  if (!(leaseMs > 0)) throw new TidingsError("BAD_DEFINITION", `leaseMs is ${leaseMs}, but must be above 0.`);
+  const jobs = byType(options.jobs);
+  const engine =
+    typeof options.store === "string" ? await openEngine(options.store, { clock, random }) : options.store;
+  const holder = createHolder(random);
+  const worker: Worker | undefined =
+    options.concurrency === 0
+      ? undefined
+      : createWorker({
+          engine,
+          jobs,
+          clock,
+          random,
+          holder,
+          leaseMs,
+          concurrency: options.concurrency ?? 4,
+          onError,
+        });
+  const sweeper = createSweeper({ engine, clock, retentionMs: options.retentionMs ?? 7 * DAY_MS, onError });
+  // No timer of ours holds a process open, but an open store does, until it is closed.
+  const anchor = setInterval(() => undefined, LONGEST_TIMER_MS);
+  let closed: Promise<void> | undefined;
+
+  const sealOf = (owner: string) => createCursorSeal(engine.secret, owner);
+
+  function openCursor(owner: string, cursor: string): number {
+    const position = typeof cursor === "string" ? sealOf(owner).open(cursor) : undefined;
+    if (position === undefined) throw badCursor();
+    return position;
+  }
+
+  /** The position to go on after; a cursor from another life of the store, beyond its end, is no cursor of ours. */
+  async function resolveAfter(owner: string, cursor: string | undefined): Promise<number> {
+    if (cursor === undefined) return 0;
+    const position = openCursor(owner, cursor);
+    if (position > (await headOf(owner))) throw badCursor();
+    return position;
+  }
+
+  async function headOf(owner: string): Promise<number> {
+    return (await engine.read(owner, { jobIds: [] }, Number.MAX_SAFE_INTEGER, 1)).head;
+  }
+
+  async function recordOf(owner: string, jobId: string): Promise<JobRecord> {
+    const record = typeof jobId === "string" ? await engine.get(owner, jobId) : undefined;
+    if (record === undefined) throw jobNotFound();
+    return record;
+  }
+
+  function snapshot(record: JobRecord): JobSnapshot {
+    return snapshotOf(record, sealOf(record.owner).seal(record.position));
+  }
+
+  function answer(record: JobRecord): StartAnswer {
+    const { jobId, status } = record.job;
+    return { jobId, status, cursor: sealOf(record.owner).seal(record.birth) };
+  }
+
+  function started(outcome: StartOutcome, asked: { jobId?: string; key?: string }): StartAnswer {
+    switch (outcome.outcome) {
+      case "created":
+      case "existing":
+        return answer(outcome.record);
+      case "conflict":
+        throw new TidingsError(
+          "IDEMPOTENCY_CONFLICT",
+          `The idempotency key "${asked.key}" already stands for job ${outcome.record.job.jobId}, which was started with other arguments; nothing was started.`,
+          {
+            hint: "Use a new key, or repeat the arguments of the first call.",
+            data: { jobId: outcome.record.job.jobId },
+          },
+        );
+      case "not_ended":
+        throw new TidingsError(
+          "JOB_NOT_ENDED",
+          `Job ${asked.jobId} is ${outcome.record.job.status}; only an ended job can be retried.`,
+          {
+            hint: "Wait for its end, or cancel it first.",
+          },
+        );
+      case "unknown":
+        throw jobNotFound();
+    }
+  }
+
+  const tidings: Tidings = {
+    store: engine.name,
+    jobs,
+
+    async start(job, input, { owner = "local", idempotencyKey, correlationId } = {}) {
+      const definition = jobs.get(job.type);
+      if (definition === undefined) {
+        throw new TidingsError("JOB_TYPE_UNKNOWN", `No job of type "${job.type}" is registered here.`, {
+          hint: "Add it to the jobs of createTidings.",
+        });
+      }
+      const valid = validate(job.input, input, job.type);
+      if (valid.problem !== undefined) {
+        throw new TidingsError(
+          "BAD_INPUT",
+          `The input of "${job.type}" was not accepted: ${valid.problem}.`,
+          {
+            hint: "Correct the named fields and try again.",
+          },
+        );
+      }
+      const outcome = await engine.start({
+        owner,
+        jobId: definition.idPrefix + random.id(),
+        jobType: job.type,
+        input: valid.value,
+        digest: digestOf([job.type, valid.value]),
+        maxAttempts: definition.attempts,
+        ...(idempotencyKey === undefined ? {} : { key: idempotencyKey }),
+        ...(correlationId === undefined ? {} : { correlationId }),
+        ...summaryOf(job, valid.value),
+      });
+      return started(outcome, idempotencyKey === undefined ? {} : { key: idempotencyKey });
+    },
+
+    async get(owner, jobId) {
+      return snapshot(await recordOf(owner, jobId));
+    },
+
+    async list(owner, { status, correlationId, cursor, limit = 50 } = {}) {
+      const purpose = `jobs:${JSON.stringify([status ?? null, correlationId ?? null])}`;
+      const before = cursor === undefined ? undefined : tidings.openPage(owner, purpose, cursor);
+      const records = await engine.list(owner, {
+        limit: limit + 1,
+        ...(status === undefined ? {} : { status }),
+        ...(correlationId === undefined ? {} : { correlationId }),
+        ...(before === undefined ? {} : { before }),
+      });
+      const page = records.slice(0, limit);
+      const last = page.at(-1);
+      return {
+        jobs: page.map(snapshot),
+        ...(records.length > limit && last
+          ? { nextCursor: tidings.sealPage(owner, purpose, last.birth) }
+          : {}),
+      };
+    },
+
+    async cancel(owner, jobId, { canceledBy, reason }) {
+      await recordOf(owner, jobId);
+      const command = { type: "cancel", canceledBy, ...(reason === undefined ? {} : { reason }) } as const;
+      const outcome = await engine.apply({ owner, jobId, command });
+      if (outcome.outcome === "unknown") throw jobNotFound();
+      if (outcome.outcome === "applied")
+        worker?.abort(jobId, new TidingsError("JOB_CANCELED", `Job ${jobId} was canceled.`));
+      return snapshot(outcome.record);
+    },
+
+    async retry(owner, jobId) {
+      const old = await recordOf(owner, jobId);
+      const { jobType, correlationId, summary } = old.job;
+      const definition = jobs.get(jobType);
+      if (definition === undefined) {
+        throw new TidingsError(
+          "JOB_TYPE_UNKNOWN",
+          `No job of type "${jobType}" is registered here, so ${jobId} cannot be retried.`,
+        );
+      }
+      const outcome = await engine.start({
+        owner,
+        jobId: definition.idPrefix + random.id(),
+        jobType,
+        input: old.input,
+        digest: digestOf([jobType, old.input]),
+        retryOf: jobId,
+        maxAttempts: definition.attempts,
+        ...(correlationId === undefined ? {} : { correlationId }),
+        ...(summary === undefined ? {} : summaryOf(definition, old.input)),
+      });
+      return started(outcome, { jobId });
+    },
+
+    async result(owner, jobId) {
+      return (await recordOf(owner, jobId)).result;
+    },
+
+    async items(owner, jobId, collection, { offset, limit }) {
+      await recordOf(owner, jobId);
+      return engine.items(owner, jobId, collection, offset, limit);
+    },
+
+    async read({ owner, after, limit = DEFAULT_LIMIT, ...filter }) {
+      const position = await resolveAfter(owner, after);
+      const reading = await engine.read(owner, filter, position, limit);
+      const { seal } = sealOf(owner);
+      return {
+        events: reading.entries.map(({ event, position: at }) => ({ event, cursor: seal(at) })),
+        cursor: seal(Math.max(position, reading.through)),
+        truncated: reading.truncated,
+        hasMore: reading.through < reading.head && reading.entries.length >= limit,
+      };
+    },
+
+    async head(owner) {
+      return sealOf(owner).seal(await headOf(owner));
+    },
+
+    async *tail({ owner, after, signal, ...filter }) {
+      const from = typeof after === "object" ? await headOf(owner) : await resolveAfter(owner, after);
+      const { seal } = sealOf(owner);
+      for await (const item of tailLog(engine, owner, filter, from, signal)) {
+        yield item.kind === "gap"
+          ? ({ kind: "gap", cursor: seal(item.after) } satisfies TailItem)
+          : ({
+              kind: "event",
+              event: item.entry.event,
+              cursor: seal(item.entry.position),
+            } satisfies TailItem);
+      }
+    },
+
+    watch: (owner, wake) => engine.watch(owner, wake),
+
+    async publish(draft, { owner = "local", source, resourceId, correlationId, eventId }) {
+      const { "~custom": _, ...fields } = draft as typeof draft & { "~custom"?: true };
+      const read = readEvent({
+        eventId: eventId ?? `evt_${random.id()}`,
+        timestamp: toTimestamp(clock.now()),
+        source,
+        resourceId,
+        correlationId,
+        ...fields,
+      });
+      if (read.kind !== "event" || read.event.type.startsWith("job.") || read.event.jobId !== undefined) {
+        const problem = read.kind === "invalid" ? read.problem : "events of a job come from its handler";
+        throw new TidingsError("BAD_EVENT", `The event "${draft.type}" was not published: ${problem}.`);
+      }
+      return publishOne(owner, read.event);
+    },
+
+    transaction: (owner, work) => engine.transaction(owner, work),
+
+    sealPage: (owner, purpose, offset) =>
+      createCursorSeal(engine.secret, owner, `page:${purpose}`).seal(offset),
+
+    openPage(owner, purpose, cursor) {
+      const offset =
+        typeof cursor === "string"
+          ? createCursorSeal(engine.secret, owner, `page:${purpose}`).open(cursor)
+          : undefined;
+      if (offset === undefined) throw badCursor();
+      return offset;
+    },
+
+    close({ graceMs = 5_000 } = {}) {
+      closed ??= (async () => {
+        sweeper.close();
+        await worker?.close(graceMs);
+        holder.release();
+        await engine.close().finally(() => clearInterval(anchor));
+      })();
+      return closed;
+    },
+  };
+
+  async function publishOne(owner: string, event: TidingsEvent): Promise<Delivery> {
+    const [entry] = await engine.publish(owner, [event]);
+    // An event that the log had already is not written again; its reader finds it where it stands.
+    const cursor = sealOf(owner).seal(entry?.position ?? (await headOf(owner)));
+    return { event, cursor };
+  }
+
+  return tidings;
+}
+
+function byType(definitions: readonly AnyJobDefinition[]): ReadonlyMap<string, AnyJobDefinition> {
+  const jobs = new Map<string, AnyJobDefinition>();
+  for (const definition of definitions) {
+    if (jobs.has(definition.type)) {
+      throw new TidingsError("BAD_DEFINITION", `Two jobs have the type "${definition.type}".`, {
+        hint: "Rename one of them.",
+      });
+    }
+    jobs.set(definition.type, definition);
+  }
+  return jobs;
+}
+
+function summaryOf(job: AnyJobDefinition, input: unknown): { summary?: string } {
+  const summary = job.summary?.(input);
+  return summary === undefined ? {} : { summary };
+}
+
+function badCursor(): TidingsError {
+  return new TidingsError(
+    "BAD_CURSOR",
+    "This cursor cannot be honoured: it was not issued for this, or it was changed.",
+    {
+      hint: "Pass a cursor exactly as you got it, or leave it out to begin at the beginning.",
+    },
+  );
+}
+
+function jobNotFound(): TidingsError {
+  return new TidingsError("JOB_NOT_FOUND", "No such job: it never existed, it expired, or it is not yours.", {
+    hint: "Check the jobId, or list your jobs.",
+  });
+}
+
+function printError(error: unknown, during: string): void {
+  const { code, message } =
+    error instanceof TidingsError ? error : { code: "INTERNAL", message: String(error) };
+  process.stderr.write(`${JSON.stringify({ level: "error", during, code, message })}\n`);
+}

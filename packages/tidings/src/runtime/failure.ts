@@ -1,0 +1,42 @@
+/** Turns whatever a handler threw into what people may read: a code, a sentence, no stack. Never throws itself. */
+import type { ErrorInfo } from "../model/error.ts";
+import { TidingsError } from "../model/error.ts";
+
+const LONGEST_TEXT = 2_000;
+
+export function describeFailure(thrown: unknown): ErrorInfo {
+  try {
+    if (thrown instanceof TidingsError) {
+      const info = thrown.toInfo();
+      return {
+        ...info,
+        code: readable(info.code) || "HANDLER_FAILED",
+        message: readable(info.message),
+        ...(info.hint === undefined ? {} : { hint: readable(info.hint) }),
+      };
+    }
+    const message =
+      thrown instanceof Error
+        ? readable(thrown.message) || thrown.name
+        : `The handler threw ${readable(printed(thrown))}.`;
+    return { code: "HANDLER_FAILED", message, retryable: true };
+  } catch {
+    return {
+      code: "HANDLER_FAILED",
+      message: "The handler threw something that cannot be read.",
+      retryable: true,
+    };
+  }
+}
+
+function printed(thrown: unknown): string {
+  return typeof thrown === "object" && thrown !== null ? "an object that is no error" : String(thrown);
+}
+
+/** One line without control characters, of bounded length. */
+function readable(text: unknown): string {
+  const line = String(text)
+    .replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, " ")
+    .trim();
+  return line.length > LONGEST_TEXT ? `${line.slice(0, LONGEST_TEXT - 1)}…` : line;
+}
