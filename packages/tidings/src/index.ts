@@ -3,6 +3,20 @@ export type { EventDefinition, EventFrom } from "./model/define-event.ts";
 export { defineEvent } from "./model/define-event.ts";
 export type { ErrorCode, ErrorInfo } from "./model/error.ts";
 export { TidingsError } from "./model/error.ts";
+export type {
+  CatalogueEvent,
+  CatalogueType,
+  CustomEvent,
+  Envelope,
+  EventOf,
+  InformationalDraft,
+  LogLevel,
+  TidingsEvent,
+} from "./model/event.ts";
+export type { EndStatus, Job, Status } from "./model/job.ts";
+export { hasEnded } from "./model/job.ts";
+export type { StageSpec } from "./model/progress.ts";
+export type { InputOf, OutputOf, StandardSchema } from "./model/standard-schema.ts";
 export type { TidingsOptions } from "./runtime/create-tidings.ts";
 export { createTidings } from "./runtime/create-tidings.ts";
 export type {

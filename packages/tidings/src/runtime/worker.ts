@@ -41,14 +41,17 @@ export interface WorkerOptions {
 export interface Worker {
   /** Stops a job's handler here and now, when it runs in this process. */
   abort(jobId: string, why: TidingsError): void;
-  /** Hands running jobs back, then waits for their handlers up to `graceMs`. */
+  /** Hands running jobs back, then gives their handlers up to `graceMs` to return. */
   close(graceMs: number): Promise<void>;
 }
 
 interface Running {
   readonly lease: Lease;
   readonly controller: AbortController;
-  readonly finished: Promise<void>;
+  /** The handler has returned, whether or not anybody still waited for it. */
+  readonly returned: Promise<unknown>;
+  /** The end of the attempt is written. */
+  readonly settled: Promise<void>;
 }
 
 export function createWorker(options: WorkerOptions): Worker {
@@ -153,30 +156,28 @@ export function createWorker(options: WorkerOptions): Worker {
     if (definition === undefined) return;
     const controller = new AbortController();
     const lease = { owner: record.owner, jobId, fence: record.fence };
-    const finished = run(record, definition, controller)
+    const { signal } = controller;
+    const onLost = (error: TidingsError): void => controller.abort(error);
+    const attempt = createAttempt({ engine, clock, definition, record, signal, onLost });
+    const handling = handle(record, definition, attempt);
+    const settled = run(record, definition, attempt, handling, controller)
       .catch((error: unknown) => onError(error, `settling job ${jobId}`))
       .finally(() => {
         running.delete(jobId);
         void claim();
       });
-    running.set(jobId, { lease, controller, finished });
+    running.set(jobId, { lease, controller, settled, returned: handling.catch(() => undefined) });
   }
 
   async function run(
     record: JobRecord,
     definition: AnyJobDefinition,
+    attempt: Attempt,
+    handling: Promise<JobOutcome | undefined>,
     controller: AbortController,
   ): Promise<void> {
     const { jobId } = record.job;
     const { signal } = controller;
-    const attempt = createAttempt({
-      engine,
-      clock,
-      definition,
-      record,
-      signal,
-      onLost: (error) => controller.abort(error),
-    });
     const cancelTimeout = clock.after(definition.timeoutMs, () =>
       controller.abort(
         new TidingsError(
@@ -186,7 +187,7 @@ export function createWorker(options: WorkerOptions): Worker {
       ),
     );
     try {
-      const outcome = await firstOf(handle(record, definition, attempt), signal);
+      const outcome = await firstOf(handling, signal);
       await complete(record, definition, attempt, outcome ?? {});
     } catch (thrown) {
       await giveUp(record, attempt, signal.aborted ? signal.reason : thrown);
@@ -291,7 +292,9 @@ export function createWorker(options: WorkerOptions): Worker {
           ),
         );
       }
-      await Promise.race([Promise.all(attempts.map(({ finished }) => finished)), delay(graceMs)]);
+      await Promise.all(attempts.map(({ settled }) => settled));
+      if (graceMs > 0)
+        await Promise.race([Promise.all(attempts.map(({ returned }) => returned)), delay(graceMs)]);
     },
   };
 }
