@@ -19,7 +19,8 @@ export interface JobRecord {
   readonly job: Job;
   /** Numbers of the job's own type, such as rows read; set by the handler. */
   readonly counts: Readonly<Record<string, number>>;
-  readonly input: unknown;
+  /** What the job was started with. Like `checkpoint` and `result`, only in records that `claim` and `get` give: the others stay small. */
+  readonly input?: unknown;
   /** What the handler saved last; undefined before the first checkpoint. */
   readonly checkpoint?: unknown;
   /** What the handler returned; undefined before the end. */
@@ -113,6 +114,7 @@ export interface Change {
   /** When given, the change is stale unless the job runs under this very claim. */
   readonly fence?: number;
   readonly command?: Command;
+  /** Finite numbers; names that are left out keep theirs. */
   readonly counts?: Readonly<Record<string, number>>;
   readonly checkpoint?: unknown;
   /** Kept with `complete`. */
@@ -143,7 +145,7 @@ export interface Reading {
   readonly through: number;
   /** The owner's newest position. */
   readonly head: number;
-  /** Events that match and stand after the given position are no longer kept. */
+  /** Events that match and stand after the given position are no longer kept. Filters other than the ids of known jobs count whatever the owner lost. */
   readonly truncated: boolean;
 }
 
@@ -158,7 +160,7 @@ export interface ListRequest {
 export interface PruneRequest {
   /** Removes jobs that ended at least this long ago, with everything of theirs. */
   readonly endedBeforeMs?: number;
-  /** Keeps only this many of each owner's newest log entries; older entries of ended jobs go. */
+  /** Keeps only this many of each owner's newest log entries; older ones go, except those of jobs that have not ended. */
   readonly keepEvents?: number;
 }
 
@@ -191,7 +193,7 @@ export interface Engine {
     limit: number,
   ): Promise<{ readonly items: readonly unknown[]; readonly total: number }>;
 
-  /** Adds events that concern no job to the owner's log. Events whose `eventId` is there already are left out. */
+  /** Adds events that concern no job to the owner's log. One whose `eventId` is there already is not added again. Returns one entry for each event, in order: where it stands now, or stood already. */
   publish(owner: string, events: readonly TidingsEvent[]): Promise<readonly LogEntry[]>;
   /** Runs `work` on the owner's values; what it throws rolls everything back and is thrown again. */
   transaction<T>(owner: string, work: (transaction: Transaction) => T | Promise<T>): Promise<T>;

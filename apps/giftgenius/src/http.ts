@@ -1,0 +1,128 @@
+/** GiftGenius over HTTP: the page, uploads and health; everything else is Tidings' own handler. */
+import { createReadStream } from "node:fs";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type ErrorInfo, TidingsError } from "tidings";
+import { createHttpHandler, defaultOwner, findForbidden } from "tidings/mcp";
+import type { GiftGenius } from "./app.ts";
+import type { Config } from "./config.ts";
+import { renderPage } from "./page/page.ts";
+import { MAX_UPLOAD_BYTES, tooLarge } from "./uploads.ts";
+import { VERSION } from "./version.ts";
+
+export interface HttpServer {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+const EXAMPLE = new URL("../examples/employees-2000.csv", import.meta.url);
+
+/** @throws TidingsError PORT_IN_USE or ADDRESS_UNUSABLE */
+export async function serveHttp(app: GiftGenius, { host, port }: Pick<Config, "host" | "port">): Promise<HttpServer> {
+  let url = "";
+  const tidings = createHttpHandler(app.tidings, { server: () => app.createServer(url) });
+  const server = createServer((request, response) => {
+    handle(request, response).catch((error: unknown) => sendError(response, error));
+  });
+  server.requestTimeout = 0;
+  server.headersTimeout = 15_000;
+  await listen(server, host, port);
+  const address = server.address() as AddressInfo;
+  const name = address.family === "IPv6" ? `[${address.address}]` : address.address;
+  url = `http://${name === "0.0.0.0" || name === "[::]" ? "127.0.0.1" : name}:${address.port}`;
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (await tidings.handle(request, response)) return;
+    const forbidden = findForbidden(request, {});
+    if (forbidden !== undefined) {
+      return sendJson(response, 403, { error: info("FORBIDDEN", forbidden, "Open the page at its own address.") });
+    }
+    const path = (request.url ?? "/").split("?", 1)[0];
+    const route = `${request.method === "HEAD" ? "GET" : request.method} ${path}`;
+    switch (route) {
+      case "GET /":
+        return sendPage(response);
+      case "GET /healthz":
+        return sendJson(response, 200, { status: "ok", store: app.tidings.store, version: VERSION });
+      case "GET /examples/employees-2000.csv":
+        response.writeHead(200, { "content-type": "text/csv; charset=utf-8" });
+        createReadStream(EXAMPLE).on("error", () => response.destroy()).pipe(response);
+        return;
+      case "POST /uploads":
+        return receiveUpload(request, response);
+      default:
+        return sendJson(response, 404, {
+          error: info("NOT_FOUND", "Nothing is served at this address.", "The page is at /, MCP at /mcp."),
+        });
+    }
+  }
+
+  async function receiveUpload(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const declared = Number(request.headers["content-length"] ?? 0);
+    if (declared > MAX_UPLOAD_BYTES) throw tooLarge();
+    const upload = await app.uploads.receive(request);
+    const owner = defaultOwner({ authInfo: undefined });
+    const uploadId = await app.uploads.grant(app.tidings, owner, upload);
+    sendJson(response, 201, { uploadId, ...upload });
+  }
+
+  return {
+    url,
+    async close() {
+      const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
+      await tidings.close();
+      server.closeIdleConnections();
+      // What still hangs on after its stream was ended is a client that does not read.
+      server.closeAllConnections();
+      await stopped;
+    },
+  };
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      reject(
+        error.code === "EADDRINUSE"
+          ? new TidingsError("PORT_IN_USE", `Port ${port} on ${host} is already in use.`, {
+              hint: "Stop the other program, or choose another port by PORT.",
+            })
+          : new TidingsError("ADDRESS_UNUSABLE", `Cannot listen on ${host}:${port}: ${error.message}.`),
+      );
+    });
+    server.listen(port, host, resolve);
+  });
+}
+
+function sendPage(response: ServerResponse): void {
+  response.writeHead(200, {
+    "content-type": "text/html; charset=utf-8",
+    "cache-control": "no-cache",
+    "content-security-policy":
+      "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+  });
+  response.end(renderPage({ serverUrl: "" }));
+}
+
+function sendJson(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" });
+  response.end(JSON.stringify(body));
+}
+
+function sendError(response: ServerResponse, error: unknown): void {
+  if (response.headersSent || response.destroyed) return void response.destroy();
+  const known = error instanceof TidingsError;
+  const tooBig = known && error.code === "PAYLOAD_TOO_LARGE";
+  // The rest of a refused body is not read: the connection cannot be used again.
+  if (tooBig) response.setHeader("connection", "close");
+  sendJson(response, tooBig ? 413 : 500, {
+    error: known ? error.toInfo() : info("INTERNAL", "The request could not be served.", "Try again."),
+  });
+}
+
+function info(code: string, message: string, hint: string): ErrorInfo {
+  return { code, message, hint, retryable: code === "INTERNAL" };
+}

@@ -1,0 +1,34 @@
+/** Reads the catalogue again and tells everybody who shows gifts that the feed has changed. */
+import type { JobDefinition } from "tidings";
+import { defineJob } from "tidings";
+import { z } from "zod";
+import type { ProductFeed } from "../product-feed.ts";
+import { PRODUCT_FEED_URI } from "../product-feed.ts";
+
+export type RefreshProductFeed = JobDefinition<"refresh_product_feed", Record<string, never>>;
+
+export function refreshProductFeed(feed: ProductFeed): RefreshProductFeed {
+  return defineJob("refresh_product_feed", {
+    input: z.strictObject({}),
+    idPrefix: "feed_",
+    stages: {
+      read: { end: 80, label: "Reading the catalogue" },
+      swap: { end: 100, label: "Publishing the new feed" },
+    },
+    summary: () => "Reading the product feed again",
+    resultResource: () => PRODUCT_FEED_URI,
+    async run(_input, { progress, emit, count }) {
+      const before = feed.current.version;
+      const catalogue = await feed.refresh();
+      count({ gifts: catalogue.gifts.length });
+      await progress("read", 1);
+      await emit({ type: "resource.updated", resourceId: PRODUCT_FEED_URI, changeType: "snapshot_ready" });
+      await progress("swap", 1);
+      const changed = catalogue.version !== before;
+      return {
+        summary: `${catalogue.gifts.length} gifts in the feed, ${changed ? "with changes" : "nothing changed"}`,
+        result: { version: catalogue.version, gifts: catalogue.gifts.length, changed },
+      };
+    },
+  }) as RefreshProductFeed;
+}

@@ -1,0 +1,135 @@
+/**
+ * Files that people hand over. The bytes lie in a folder, named by their digest; who may use them stands in the store.
+ * A job refers to the digest, so a file that arrives twice is the same input twice.
+ */
+import { createHash, randomBytes } from "node:crypto";
+import { createReadStream, createWriteStream } from "node:fs";
+import { mkdir, mkdtemp, readdir, rename, rm, stat, utimes } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import type { Tidings } from "tidings";
+import { PermanentError, TidingsError } from "tidings";
+
+export const MAX_UPLOAD_BYTES = 1024 ** 3;
+/** Longer than jobs are kept, so that a job's retry still finds its file. */
+const KEEP_MS = 8 * 24 * 3_600_000;
+
+export interface Upload {
+  readonly bytes: number;
+  /** Lower-case hexadecimal. */
+  readonly sha256: string;
+}
+
+export interface Uploads {
+  /**
+   * Streams a file to disk.
+   *
+   * @throws TidingsError PAYLOAD_TOO_LARGE above 1 GB; nothing is kept then.
+   */
+  receive(source: AsyncIterable<Uint8Array>): Promise<Upload>;
+  /** Gives an owner a name for a file. */
+  grant(tidings: Tidings, owner: string, upload: Upload): Promise<string>;
+  /** @throws TidingsError UPLOAD_NOT_FOUND, alike for unknown and foreign ids. */
+  find(tidings: Tidings, owner: string, uploadId: string): Promise<Upload>;
+  /** Reads a file as a stream. @throws PermanentError UPLOAD_NOT_FOUND when it is no longer kept. */
+  open(upload: Upload): Promise<AsyncIterable<Uint8Array>>;
+  close(): Promise<void>;
+}
+
+/** @param folder - Where to keep the files; undefined = a temporary folder that is removed at the end. */
+export async function openUploads(folder: string | undefined): Promise<Uploads> {
+  const home = folder ?? (await mkdtemp(join(tmpdir(), "giftgenius-")));
+  try {
+    await mkdir(home, { recursive: true });
+    await removeOld(home);
+  } catch (error) {
+    throw new TidingsError("UPLOADS_UNWRITABLE", `The folder for uploads, ${home}, cannot be used: ${(error as Error).message}.`, {
+      hint: "Make the folder writable, or choose another place by TIDINGS_STORE.",
+      cause: error,
+    });
+  }
+  const pathOf = ({ sha256 }: Upload): string => join(home, `${sha256}.csv`);
+
+  return {
+    async receive(source) {
+      const draft = join(home, `${randomBytes(16).toString("hex")}.part`);
+      const hash = createHash("sha256");
+      let bytes = 0;
+      try {
+        await pipeline(
+          source,
+          async function* measure(chunks: AsyncIterable<Uint8Array>) {
+            for await (const chunk of chunks) {
+              bytes += chunk.length;
+              if (bytes > MAX_UPLOAD_BYTES) throw tooLarge();
+              hash.update(chunk);
+              yield chunk;
+            }
+          },
+          createWriteStream(draft, { flags: "wx" }),
+        );
+        const upload = { bytes, sha256: hash.digest("hex") };
+        await rename(draft, pathOf(upload));
+        return upload;
+      } catch (error) {
+        await rm(draft, { force: true });
+        throw error;
+      }
+    },
+
+    async grant(tidings, owner, { bytes, sha256 }) {
+      const uploadId = `upl_${randomBytes(18).toString("base64url")}`;
+      await tidings.transaction(owner, (values) => values.put(keyOf(uploadId), { bytes, sha256 }));
+      return uploadId;
+    },
+
+    async find(tidings, owner, uploadId) {
+      const upload = await tidings.transaction(owner, (values) => values.get(keyOf(uploadId)));
+      if (upload === undefined) {
+        throw new TidingsError("UPLOAD_NOT_FOUND", "No such upload: it never existed, it expired, or it is not yours.", {
+          hint: "Upload the file again by POST /uploads.",
+        });
+      }
+      return upload as Upload;
+    },
+
+    async open(upload) {
+      const path = pathOf(upload);
+      const now = new Date();
+      try {
+        await utimes(path, now, now);
+      } catch (error) {
+        throw new PermanentError("UPLOAD_NOT_FOUND", "The uploaded file is no longer kept.", {
+          hint: "Upload the file again and start a new job.",
+          cause: error,
+        });
+      }
+      return createReadStream(path, { highWaterMark: 1 << 18 });
+    },
+
+    async close() {
+      if (folder === undefined) await rm(home, { recursive: true, force: true });
+    },
+  };
+}
+
+function keyOf(uploadId: string): string {
+  return `upload:${uploadId}`;
+}
+
+export function tooLarge(): TidingsError {
+  return new TidingsError("PAYLOAD_TOO_LARGE", `The file is larger than ${MAX_UPLOAD_BYTES} bytes (1 GB).`, {
+    hint: "Split the file and start one job for each part.",
+  });
+}
+
+async function removeOld(home: string): Promise<void> {
+  const before = Date.now() - KEEP_MS;
+  for (const name of await readdir(home)) {
+    if (!/^[0-9a-f]{64}\.csv$|^[0-9a-f]{32}\.part$/.test(name)) continue;
+    const path = join(home, name);
+    const { mtimeMs } = await stat(path);
+    if (mtimeMs < before) await rm(path, { force: true });
+  }
+}

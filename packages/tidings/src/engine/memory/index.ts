@@ -1,0 +1,1 @@
+export { createMemoryEngine } from "./engine.ts";

@@ -1,0 +1,30 @@
+/** From the text in a setting to an engine. */
+import type { Clock, Random } from "../model/clock.ts";
+import { TidingsError } from "../model/error.ts";
+import type { Engine } from "./engine.ts";
+import { createMemoryEngine } from "./memory/engine.ts";
+import { createSqliteEngine } from "./sqlite/engine.ts";
+
+/**
+ * Opens the store that a text names: `memory:` (gone with the process) or `sqlite:PATH`, the path of a file relative
+ * to the current folder; the file and its folders are made when they are missing.
+ *
+ * @throws TidingsError BAD_DEFINITION for any other text, STORE_FAILED or STORE_TOO_NEW when it cannot be opened.
+ */
+export async function openEngine(store: string, ports: { clock: Clock; random: Random }): Promise<Engine> {
+  if (store === "memory:") return createMemoryEngine(ports);
+  const path = store.startsWith("sqlite:") ? store.slice("sqlite:".length) : "";
+  if (path === ":memory:") {
+    throw new TidingsError(
+      "BAD_DEFINITION",
+      'The store "sqlite::memory:" would be another one in each connection.',
+      {
+        hint: "Use memory: for a store that ends with the process.",
+      },
+    );
+  }
+  if (path.trim() !== "") return createSqliteEngine({ path, ...ports });
+  throw new TidingsError("BAD_DEFINITION", `The store "${store}" is not understood.`, {
+    hint: "Use memory: or sqlite:PATH, such as sqlite:./data/jobs.db.",
+  });
+}

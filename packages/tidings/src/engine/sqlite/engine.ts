@@ -1,0 +1,142 @@
+/** The embedded engine: one SQLite file, shared by any number of processes of one machine. */
+import type { Clock, Random } from "../../model/clock.ts";
+import { TidingsError } from "../../model/error.ts";
+import { createCallbackScope } from "../callback-scope.ts";
+import type { Engine } from "../engine.ts";
+import { keepPublished, momentOf } from "../transition.ts";
+import { createWatchers } from "../watchers.ts";
+import type { Connection } from "./driver.ts";
+import { toStoreError, whileBusy } from "./fault.ts";
+import { createForeignCommits } from "./foreign-commits.ts";
+import * as jobs from "./jobs.ts";
+import { openStore } from "./open.ts";
+import { prune } from "./prune.ts";
+import * as reads from "./read.ts";
+import { insertEvents, readEntry } from "./rows.ts";
+import { fromColumn, toColumn } from "./text.ts";
+import { callInside } from "./transaction.ts";
+import { createWriter, type WriteScope } from "./writer.ts";
+
+export interface SqliteOptions {
+  /** Of the file, relative to the current folder; it and its folders are made when they are missing. */
+  readonly path: string;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/**
+ * Opens an engine that keeps everything in an SQLite file. What it acknowledges is synced to disk.
+ *
+ * @throws TidingsError STORE_FAILED when the file cannot be opened or written, STORE_TOO_NEW when a newer version of
+ *   Tidings wrote it, STORE_BUSY when another process holds it for longer than 5 seconds.
+ */
+export async function createSqliteEngine({ path: location, clock, random }: SqliteOptions): Promise<Engine> {
+  const ports = { clock, random };
+  const store = await openStore(location, ports);
+  const { path, reader } = store;
+  const scope = createCallbackScope(clock);
+  const watchers = createWatchers(() => foreign.adjust());
+  const foreign = createForeignCommits(reader, store.writer, clock, () => watchers);
+  const writer = createWriter(store.writer, path, ports, {
+    ...foreign,
+    committed(owners) {
+      foreign.committed();
+      watchers.wake(owners);
+    },
+  });
+  let closing: Promise<void> | undefined;
+
+  const checkOpen = () => {
+    if (closing === undefined) return;
+    throw new TidingsError(
+      "STORE_CLOSED",
+      `The store "${path}" was closed, so nothing can be read or written.`,
+      {
+        hint: "Open it again, or close it later.",
+      },
+    );
+  };
+  const write = async <T>(work: (scope: WriteScope) => T | Promise<T>, once = false): Promise<T> => {
+    checkOpen();
+    scope.refuseInside();
+    return writer.write(work, { once });
+  };
+  /** Runs a read in one snapshot. */
+  const read = async <T>(work: (connection: Connection) => T): Promise<T> => {
+    checkOpen();
+    try {
+      return await whileBusy(ports, () => {
+        checkOpen();
+        reader.statement("begin").run();
+        try {
+          return work(reader);
+        } finally {
+          reader.statement("commit").run();
+        }
+      });
+    } catch (error) {
+      throw toStoreError(error, path, "so nothing was read");
+    }
+  };
+
+  return {
+    name: "sqlite",
+    secret: store.secret,
+
+    start: (request) => write((own) => jobs.start(store.writer, request, momentOf(clock), own)),
+    claim: (request) => write((own) => jobs.claim(store.writer, request, momentOf(clock), own)),
+    renew: (leases, leaseMs) => write(() => jobs.renew(store.writer, leases, leaseMs, momentOf(clock))),
+    apply: (change) =>
+      write(
+        (own) =>
+          jobs.apply(store.writer, change, momentOf(clock), own, (callback) =>
+            callInside(scope, store.writer, change, callback),
+          ),
+        change.write !== undefined,
+      ),
+
+    get: (owner, jobId) => read((connection) => reads.get(connection, owner, jobId)),
+    list: (owner, request) => read((connection) => reads.list(connection, owner, request)),
+    read: (owner, filter, after, limit) =>
+      read((connection) => reads.read(connection, owner, filter, after, limit)),
+    items: (owner, jobId, collection, offset, limit) =>
+      read((connection) => reads.items(connection, owner, jobId, collection, offset, limit)),
+
+    publish: (owner, events) =>
+      write((own) => {
+        const kept = keepPublished(events);
+        return kept.map((event) => {
+          const id = toColumn(event.event.eventId);
+          const known = store.writer.statement("eventById").get(toColumn(owner), id);
+          if (known !== undefined) return readEntry(known);
+          own.touch(owner);
+          return insertEvents(store.writer, owner, [event])[0]!;
+        });
+      }),
+    transaction: (owner, work) =>
+      write((own) => {
+        own.touch(owner);
+        return callInside(scope, store.writer, { owner }, work);
+      }, true),
+
+    watch(owner, wake) {
+      checkOpen();
+      return watchers.add(owner, wake);
+    },
+    holders: () =>
+      read(({ statement }) =>
+        statement("holders")
+          .all()
+          .map(({ holder }) => fromColumn(holder as string)),
+      ),
+    prune: (request) => prune({ connection: store.writer, write, read }, request, clock.now()),
+    close() {
+      closing ??= (async () => {
+        watchers.clear();
+        await writer.drained();
+        store.close();
+      })();
+      return closing;
+    },
+  };
+}

@@ -1,0 +1,1 @@
+export { createSqliteEngine, type SqliteOptions } from "./engine.ts";

@@ -1,0 +1,139 @@
+/** Writes to jobs. Each function runs inside a transaction that is open on the connection. */
+import { TidingsError } from "../../model/error.ts";
+import { hasEnded } from "../../model/job.ts";
+import type {
+  Change,
+  ChangeOutcome,
+  ClaimOutcome,
+  ClaimRequest,
+  JobRecord,
+  JobTransaction,
+  Lease,
+  StartOutcome,
+  StartRequest,
+} from "../engine.ts";
+import { changeJob, claimJob, type Moment, startJob, waitFor } from "../transition.ts";
+import type { Connection, Row } from "./driver.ts";
+import { findJob, insertEvents, putDocuments, readJob, withDocuments, writeTransition } from "./rows.ts";
+import { fromColumn, toColumn, toOptionalColumn } from "./text.ts";
+import type { WriteScope } from "./writer.ts";
+
+export function start(
+  connection: Connection,
+  request: StartRequest,
+  moment: Moment,
+  scope: WriteScope,
+): StartOutcome {
+  const { statement } = connection;
+  const owner = toColumn(request.owner);
+  if (request.key !== undefined) {
+    const row = statement("jobByKey").get(owner, toColumn(request.key));
+    if (row !== undefined) {
+      const outcome = fromColumn(row.digest as string) === request.digest ? "existing" : "conflict";
+      return { outcome, record: readJob(row).record };
+    }
+  }
+  if (request.retryOf !== undefined) {
+    const record = findJob(connection, request.owner, request.retryOf)?.record;
+    if (record === undefined) return { outcome: "unknown" };
+    if (!hasEnded(record.job.status)) return { outcome: "not_ended", record };
+    const successor =
+      record.retriedAs === undefined ? undefined : findJob(connection, request.owner, record.retriedAs);
+    if (successor !== undefined) return { outcome: "existing", record: successor.record };
+  }
+  if (findJob(connection, request.owner, request.jobId) !== undefined) {
+    throw new TidingsError("BAD_INPUT", `A job with the id "${request.jobId}" exists already.`);
+  }
+  const { kept, events, documents } = startJob(request, moment);
+  const position = insertEvents(connection, request.owner, events)[0]!.position;
+  const record: JobRecord = { ...kept.record, birth: position - 1, position };
+  statement("insertJob").run(
+    owner,
+    toColumn(request.jobId),
+    toColumn(request.jobType),
+    record.birth,
+    record.position,
+    request.maxAttempts,
+    toOptionalColumn(request.correlationId),
+    toOptionalColumn(request.key),
+    toColumn(request.digest),
+    JSON.stringify(record.counts),
+    JSON.stringify(record.job),
+  );
+  putDocuments(connection, record, documents);
+  if (request.retryOf !== undefined) {
+    statement("updateSuccessor").run(toColumn(request.jobId), owner, toColumn(request.retryOf));
+  }
+  scope.touch(request.owner);
+  return { outcome: "created", record };
+}
+
+export function claim(
+  connection: Connection,
+  request: ClaimRequest,
+  moment: Moment,
+  scope: WriteScope,
+): ClaimOutcome {
+  const { statement } = connection;
+  const now = moment.monotonicMs;
+  const gone = JSON.stringify(request.goneHolders.map(toColumn));
+  const candidates: Row[] = [];
+  const untils: number[] = [];
+  for (const jobType of new Set(request.jobTypes.map(toColumn))) {
+    statement("readyAfterDelay").run(jobType, now);
+    statement("readyAfterRestart").run(jobType, now);
+    candidates.push(...statement("expired").all(jobType, now, now, gone));
+    // One more than asked for, to know whether more stand ready.
+    candidates.push(...statement("ready").all(jobType, request.limit + 1));
+    for (const row of [
+      statement("nextDelayed").get(jobType),
+      statement("nextLeased").get(jobType, now, now, gone),
+    ]) {
+      if (typeof row?.until === "number") untils.push(row.until);
+    }
+  }
+  candidates.sort((a, b) => (a.birth as number) - (b.birth as number));
+  const records: JobRecord[] = [];
+  let taken = 0;
+  for (const { owner, job_id } of candidates) {
+    if (records.length >= request.limit) break;
+    taken += 1;
+    const before = readJob(statement("job").get(owner!, job_id!)!);
+    const { record } = writeTransition(connection, before, claimJob(before, request, moment), moment);
+    scope.touch(record.owner);
+    if (record.job.status === "running") records.push(withDocuments(connection, record));
+  }
+  if (taken < candidates.length) return { records, nextInMs: 0 };
+  return untils.length === 0 ? { records } : { records, nextInMs: Math.min(...untils) - now };
+}
+
+export function renew(
+  { statement }: Connection,
+  leases: readonly Lease[],
+  leaseMs: number,
+  moment: Moment,
+): readonly Lease[] {
+  const { setAt, until } = waitFor(leaseMs, moment);
+  return leases.filter(({ owner, jobId, fence }) => {
+    const { changes } = statement("renewLease").run(setAt, until, toColumn(owner), toColumn(jobId), fence);
+    return Number(changes) === 0;
+  });
+}
+
+/** @param call - Calls the change's callback inside the transaction. */
+export async function apply(
+  connection: Connection,
+  change: Change,
+  moment: Moment,
+  scope: WriteScope,
+  call: (write: (transaction: JobTransaction) => void | Promise<void>) => Promise<void>,
+): Promise<ChangeOutcome> {
+  const before = findJob(connection, change.owner, change.jobId);
+  if (before === undefined) return { outcome: "unknown" };
+  const verdict = changeJob(before, change, moment);
+  if (verdict.outcome !== "applied") return { ...verdict, record: before.record };
+  if (change.write !== undefined) await call(change.write);
+  const written = writeTransition(connection, before, verdict, moment);
+  scope.touch(change.owner);
+  return { outcome: "applied", ...written };
+}

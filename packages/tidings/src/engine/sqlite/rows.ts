@@ -1,0 +1,121 @@
+/** Between rows and what the shared transitions work with. */
+import type { TidingsEvent } from "../../model/event.ts";
+import { hasEnded } from "../../model/job.ts";
+import type { JobRecord, LogEntry } from "../engine.ts";
+import { fromJson } from "../json.ts";
+import {
+  type Documents,
+  type KeptEvent,
+  type KeptJob,
+  type Moment,
+  placed,
+  type Transition,
+} from "../transition.ts";
+import type { Connection, Row } from "./driver.ts";
+import { fromColumn, toColumn, toOptionalColumn } from "./text.ts";
+
+export function readJob(row: Row): KeptJob {
+  const record: JobRecord = {
+    owner: fromColumn(row.owner as string),
+    job: JSON.parse(row.job as string),
+    counts: JSON.parse(row.counts as string),
+    maxAttempts: row.max_attempts as number,
+    ...(row.retried_as === null ? {} : { retriedAs: fromColumn(row.retried_as as string) }),
+    birth: row.birth as number,
+    position: row.position as number,
+    fence: row.fence as number,
+  };
+  return {
+    record,
+    wait: { setAt: row.set_at as number, until: row.until as number },
+    holder: row.holder === null ? undefined : fromColumn(row.holder as string),
+  };
+}
+
+export function readEntry(row: Row): LogEntry {
+  return { position: row.position as number, event: JSON.parse(row.body as string) as TidingsEvent };
+}
+
+export function findJob({ statement }: Connection, owner: string, jobId: string): KeptJob | undefined {
+  const row = statement("job").get(toColumn(owner), toColumn(jobId));
+  return row === undefined ? undefined : readJob(row);
+}
+
+/** The record with its input, checkpoint and result. */
+export function withDocuments({ statement }: Connection, record: JobRecord): JobRecord {
+  const documents: Record<string, unknown> = {};
+  for (const row of statement("documents").all(toColumn(record.owner), toColumn(record.job.jobId))) {
+    documents[row.name as keyof Documents] = fromJson(row.body as string);
+  }
+  return { ...record, ...documents };
+}
+
+export function insertEvents(
+  { statement }: Connection,
+  owner: string,
+  events: readonly KeptEvent[],
+): LogEntry[] {
+  const ownerColumn = toColumn(owner);
+  return events.map(({ event, body }) => {
+    const { lastInsertRowid } = statement("insertEvent").run(
+      ownerColumn,
+      toOptionalColumn(event.jobId),
+      event.seq ?? null,
+      toOptionalColumn(event.resourceId),
+      toOptionalColumn(event.correlationId),
+      event.jobId === undefined ? toColumn(event.eventId) : null,
+      toColumn(event.type),
+      body,
+    );
+    return { position: Number(lastInsertRowid), event };
+  });
+}
+
+export function putDocuments({ statement }: Connection, record: JobRecord, documents: Documents): void {
+  for (const [name, body] of Object.entries(documents)) {
+    statement("putDocument").run(toColumn(record.owner), toColumn(record.job.jobId), name, body);
+  }
+}
+
+/** Writes what a transition made of a job: its events, its row, its documents. */
+export function writeTransition(
+  connection: Connection,
+  before: KeptJob,
+  transition: Transition,
+  moment: Moment,
+): { readonly record: JobRecord; readonly entries: readonly LogEntry[] } {
+  const { statement } = connection;
+  const { owner } = before.record;
+  const entries = insertEvents(connection, owner, transition.events);
+  const kept = placed(
+    transition.kept,
+    entries.map(({ position }) => position),
+  );
+  const { record, wait } = kept;
+  const { job } = record;
+  const story = [record.position, JSON.stringify(record.counts), JSON.stringify(job)] as const;
+  const version = [
+    toColumn(owner),
+    toColumn(job.jobId),
+    before.record.fence,
+    before.record.position,
+  ] as const;
+  const sameState =
+    job.status === before.record.job.status && record.fence === before.record.fence && wait === before.wait;
+  const { changes } = sameState
+    ? statement("updateStory").run(...story, ...version)
+    : statement("updateState").run(
+        job.status,
+        record.fence,
+        wait.setAt,
+        wait.until,
+        toOptionalColumn(kept.holder),
+        hasEnded(job.status) ? moment.wallMs : null,
+        ...story,
+        ...version,
+      );
+  if (Number(changes) !== 1)
+    throw new Error(`The row of job "${job.jobId}" changed inside its own transaction.`);
+  putDocuments(connection, record, transition.documents);
+  return { record, entries };
+}

@@ -1,0 +1,143 @@
+/**
+ * Group commit: writes that come while one commit is on its way share the next one, and with it its sync to disk.
+ *
+ *   write() ─▶ queue ─▶ BEGIN IMMEDIATE ─▶ op, op, op … ─▶ COMMIT ─▶ promises resolve, watchers wake
+ *                          │ held by another process: pause and try again, up to 5 s, then STORE_BUSY
+ *                          └ each op in a savepoint: one that fails is undone alone
+ *
+ * When the whole transaction fails (a full disk), each op without a callback is tried again alone, so that one that is
+ * too large does not take the others with it.
+ */
+import type { Connection } from "./driver.ts";
+import { type Ports, toStoreError, whileBusy } from "./fault.ts";
+import { rollback } from "./open.ts";
+
+const LARGEST_BATCH = 256;
+
+/** What an operation may say about itself. */
+export interface WriteScope {
+  /** The owner's watchers will be woken after the commit. */
+  touch(owner: string): void;
+}
+
+export interface WriteOptions {
+  /** The operation calls a user's callback: it must not be called a second time by itself. */
+  readonly once?: boolean;
+}
+
+export interface Writer {
+  /** Runs `work` inside a transaction. Resolves after the commit; what `work` throws undoes only its own changes. */
+  write<T>(work: (scope: WriteScope) => T | Promise<T>, options?: WriteOptions): Promise<T>;
+  /** Resolves when everything that was asked for is done. */
+  drained(): Promise<void>;
+}
+
+interface Operation {
+  readonly work: (scope: WriteScope) => unknown;
+  readonly once: boolean;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+type Settled = { readonly value: unknown } | { readonly error: unknown };
+
+/** Marks what a user's callback threw: it is given back as it is, even when it is an error of SQLite. */
+export class CallbackFailure extends Error {
+  constructor(cause: unknown) {
+    super("A transaction's callback failed.", { cause });
+  }
+}
+
+export interface CommitHooks {
+  /** Called inside the transaction, before the first operation. */
+  begun(): void;
+  /** Called inside the transaction, after the last operation. */
+  ending(): void;
+  /** Called after the commit with the owners that operations touched. */
+  committed(owners: ReadonlySet<string>): void;
+}
+
+export function createWriter(connection: Connection, path: string, ports: Ports, hooks: CommitHooks): Writer {
+  const queue: Operation[] = [];
+  let flushing: Promise<void> | undefined;
+
+  const fail = (error: unknown, consequence = "so nothing was changed") =>
+    error instanceof CallbackFailure ? error.cause : toStoreError(error, path, consequence);
+
+  const runOne = async (operation: Operation, alone: boolean, touched: Set<string>): Promise<Settled> => {
+    if (!alone) connection.statement("savepoint").run();
+    const owners: string[] = [];
+    try {
+      const answer = operation.work({ touch: (owner) => void owners.push(owner) });
+      const value = answer instanceof Promise ? await answer : answer;
+      if (!alone) connection.statement("releaseSavepoint").run();
+      for (const owner of owners) touched.add(owner);
+      return { value };
+    } catch (error) {
+      if (alone) throw error;
+      connection.statement("rollbackToSavepoint").run();
+      connection.statement("releaseSavepoint").run();
+      return { error: fail(error) };
+    }
+  };
+
+  const commitBatch = async (batch: readonly Operation[]): Promise<void> => {
+    const alone = batch.length === 1;
+    const touched = new Set<string>();
+    const settled: Settled[] = [];
+    let consequence: string | undefined;
+    try {
+      await whileBusy(ports, () => connection.statement("beginWriting").run());
+    } catch (error) {
+      for (const operation of batch) operation.reject(fail(error));
+      return;
+    }
+    try {
+      hooks.begun();
+      for (const operation of batch) settled.push(await runOne(operation, alone, touched));
+      hooks.ending();
+      // A sync that fails may leave the transaction in the file: a restart would find it.
+      consequence = "and it is uncertain whether the change was kept";
+      connection.statement("commit").run();
+    } catch (error) {
+      rollback(connection.database);
+      for (const operation of batch) {
+        if (alone || operation.once) operation.reject(fail(error, consequence));
+        else await commitBatch([operation]);
+      }
+      return;
+    }
+    for (const [index, operation] of batch.entries()) {
+      const outcome = settled[index]!;
+      if ("error" in outcome) operation.reject(outcome.error);
+      else operation.resolve(outcome.value);
+    }
+    hooks.committed(touched);
+  };
+
+  const flush = async () => {
+    do {
+      // Whatever else is asked for in this turn of the event loop shares the commit.
+      await new Promise<void>((resolve) => void setImmediate(resolve));
+      await commitBatch(queue.splice(0, LARGEST_BATCH));
+    } while (queue.length > 0);
+    flushing = undefined;
+  };
+
+  return {
+    write<T>(work: (scope: WriteScope) => T | Promise<T>, options: WriteOptions = {}) {
+      return new Promise<T>((resolve, reject) => {
+        queue.push({
+          work,
+          once: options.once ?? false,
+          resolve: resolve as (value: unknown) => void,
+          reject,
+        });
+        flushing ??= flush();
+      });
+    },
+    async drained() {
+      while (flushing !== undefined) await flushing;
+    },
+  };
+}

@@ -1,0 +1,3 @@
+/** For tests of programs that use Tidings, and of engines that strangers write. */
+export { createManualClock, type ManualClock } from "./manual-clock.ts";
+export { createSeededRandom } from "./seeded-random.ts";

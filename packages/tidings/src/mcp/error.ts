@@ -1,0 +1,59 @@
+/** The one table from Tidings' error codes to JSON-RPC's, for places that answer with a JSON-RPC error. */
+import type { ErrorCode, ErrorInfo } from "../model/error.ts";
+import { isErrorCode, TidingsError } from "../model/error.ts";
+
+/** JSON-RPC 2.0: the request itself is wrong. */
+export const INVALID_PARAMS = -32602;
+/** JSON-RPC 2.0: the server failed. */
+export const INTERNAL_ERROR = -32603;
+
+/** What a JSON-RPC client gets for each code. The code itself always stands in `data.code`. */
+export const JSON_RPC_CODES: Readonly<Record<ErrorCode, number>> = {
+  BAD_INPUT: INVALID_PARAMS,
+  BAD_CURSOR: INVALID_PARAMS,
+  BAD_EVENT: INVALID_PARAMS,
+  EMPTY_FILE: INVALID_PARAMS,
+  IDEMPOTENCY_CONFLICT: INVALID_PARAMS,
+  JOB_NOT_FOUND: INVALID_PARAMS,
+  JOB_NOT_ENDED: INVALID_PARAMS,
+  JOB_TYPE_UNKNOWN: INVALID_PARAMS,
+  UPLOAD_NOT_FOUND: INVALID_PARAMS,
+  PAYLOAD_TOO_LARGE: INVALID_PARAMS,
+  TOO_MANY_REQUESTS: INTERNAL_ERROR,
+  JOB_TIMEOUT: INTERNAL_ERROR,
+  WORKER_LOST: INTERNAL_ERROR,
+  WORKER_STOPPED: INTERNAL_ERROR,
+  HANDLER_FAILED: INTERNAL_ERROR,
+  LEASE_LOST: INTERNAL_ERROR,
+  STORE_BUSY: INTERNAL_ERROR,
+  STORE_FAILED: INTERNAL_ERROR,
+  STORE_TOO_NEW: INTERNAL_ERROR,
+  STORE_CLOSED: INTERNAL_ERROR,
+  BAD_DEFINITION: INTERNAL_ERROR,
+  INTERNAL: INTERNAL_ERROR,
+};
+
+/** The `error` member of a JSON-RPC answer. */
+export interface RpcError {
+  readonly code: number;
+  readonly message: string;
+  readonly data: Omit<ErrorInfo, "message">;
+}
+
+/**
+ * Makes any thrown value fit to leave the server: Tidings' own errors as they are, everything else as INTERNAL with a
+ * fixed sentence, so that no stack, path or secret travels.
+ */
+export function toTidingsError(error: unknown): TidingsError {
+  if (error instanceof TidingsError) return error;
+  return new TidingsError("INTERNAL", "The server failed while it worked on this request.", {
+    hint: "Try again later; the operator finds the cause in the server's log.",
+    cause: error,
+  });
+}
+
+/** A thrown value as a JSON-RPC error: `data` holds `code`, `hint?` and `retryable`. */
+export function toRpcError(error: unknown): RpcError {
+  const { message, ...data } = toTidingsError(error).toInfo();
+  return { code: isErrorCode(data.code) ? JSON_RPC_CODES[data.code] : INVALID_PARAMS, message, data };
+}

@@ -1,0 +1,13 @@
+/** Jobs and events over MCP: tools, resources and notifications, for an existing server, over HTTP and over stdio. */
+export type { HttpHandler, HttpHandlerOptions, HttpRequest } from "./server/http-handler.ts";
+export { createHttpHandler } from "./server/http-handler.ts";
+export type { OwnerOf } from "./server/owner.ts";
+export { defaultOwner } from "./server/owner.ts";
+export type { RegisterJobOptions } from "./server/register-job.ts";
+export { registerJob } from "./server/register-job.ts";
+export type { GuardOptions } from "./server/request-guard.ts";
+export { findForbidden } from "./server/request-guard.ts";
+export { toResourceError } from "./server/resource-error.ts";
+export type { StdioHandle, StdioOptions } from "./server/serve-stdio.ts";
+export { serveTidingsStdio } from "./server/serve-stdio.ts";
+export { toAnswer, toErrorAnswer } from "./server/tool-answer.ts";

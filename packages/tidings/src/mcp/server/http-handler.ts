@@ -1,0 +1,330 @@
+/**
+ * One handler for `node:http` and everything built on it.
+ *
+ *   request ──▶ ours? ──▶ Host and Origin ──▶ whose? ──┬── /mcp ──▶ body ──┬── 2025 ──▶ sessions.ts
+ *                                                      │                   ├── 2026 listen ──▶ listen.ts
+ *                                                      │                   └── 2026 ──▶ the SDK, stateless
+ *                                                      └── /jobs/…, /events ──▶ http-jobs.ts
+ */
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type {
+  AuthInfo,
+  Implementation,
+  McpServerFactory,
+  ServerCapabilities,
+  ServerEventBus,
+} from "@modelcontextprotocol/server";
+import {
+  createMcpHandler,
+  InMemoryServerEventBus,
+  isJsonContentType,
+  isLegacyRequest,
+  McpServer,
+  SERVER_INFO_META_KEY,
+} from "@modelcontextprotocol/server";
+import { systemClock, systemRandom } from "../../engine/system-clock.ts";
+import type { Clock, Random } from "../../model/clock.ts";
+import { TidingsError } from "../../model/error.ts";
+import { isRecord } from "../../model/schema.ts";
+import type { Tidings } from "../../runtime/tidings.ts";
+import { INTERNAL_ERROR, INVALID_PARAMS, toRpcError } from "../error.ts";
+import { REVISION as MODERN_REVISION } from "../wire/2026-07-28.ts";
+import { serveJobEvents, serveLog, serveSnapshot } from "./http-jobs.ts";
+import {
+  forward,
+  readJson,
+  requestIdOf,
+  sendError,
+  sendJson,
+  sendRpcError,
+  signalOf,
+  statusOf,
+  toWebRequest,
+} from "./http-message.ts";
+import type { Route, RouteOptions } from "./http-route.ts";
+import { methodsOf, routeOf } from "./http-route.ts";
+import { createStreams } from "./http-streams.ts";
+import { serveListen } from "./listen.ts";
+import type { OwnerOf } from "./owner.ts";
+import { defaultOwner } from "./owner.ts";
+import type { GuardOptions } from "./request-guard.ts";
+import { findForbidden } from "./request-guard.ts";
+import { createSessions } from "./sessions.ts";
+
+export interface HttpHandlerOptions extends GuardOptions, Partial<RouteOptions> {
+  /** Makes a server: one for each request of 2026-07-28, one for each session of 2025-11-25. It calls `registerJob`. */
+  readonly server: McpServerFactory;
+  /** Whose jobs a request is about. Default: the verified token's subject or client (`req.auth`), else `local`. */
+  readonly owner?: OwnerOf;
+  /** Where your program says that lists or resources changed; listens of 2026-07-28 hear it. */
+  readonly bus?: ServerEventBus;
+  /** Silence on an event stream never lasts longer, in milliseconds. Default 15 000. */
+  readonly heartbeatMs?: number;
+  /** How long a reader may take nothing before its stream is cut, in milliseconds. Default 60 000. */
+  readonly stallMs?: number;
+  /** How long a 2025 session lives without requests and without a GET stream, in milliseconds. Default 30 minutes. */
+  readonly sessionIdleMs?: number;
+  /** Default 10 000. */
+  readonly maxSessions?: number;
+  /** Default 10 000. */
+  readonly maxStreamsPerOwner?: number;
+  /** The longest MCP request body, in bytes. Default 4 MiB. */
+  readonly maxBodyBytes?: number;
+  readonly clock?: Clock;
+  readonly random?: Random;
+  /** Hears of faults that the client is told of without their cause. Default: one JSON line on stderr. */
+  readonly onError?: (error: unknown, during: string) => void;
+}
+
+/** A request as `node:http` gives it, with what middleware may have added. */
+export type HttpRequest = IncomingMessage & { readonly auth?: AuthInfo; readonly body?: unknown };
+
+export interface HttpHandler {
+  /**
+   * Answers a request; false when its path is not ours, and then nothing was touched. Resolves once the answer has
+   * ended, which for a stream may take days. Never rejects.
+   *
+   * @param parsedBody - The JSON body, when a framework has read it already. Default: `req.body`.
+   */
+  handle(req: HttpRequest, res: ServerResponse, parsedBody?: unknown): Promise<boolean>;
+  /** Ends all streams in good order and closes all sessions. Later requests are answered with 503. */
+  close(): Promise<void>;
+}
+
+/** Serves MCP of both generations, snapshots and event streams over HTTP. */
+export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions): HttpHandler {
+  const {
+    server: makeServer,
+    owner: ownerOf = defaultOwner,
+    bus = new InMemoryServerEventBus(),
+    heartbeatMs = 15_000,
+    stallMs = 60_000,
+    sessionIdleMs = 1_800_000,
+    maxSessions = 10_000,
+    maxStreamsPerOwner = 10_000,
+    maxBodyBytes = 4 * 1024 * 1024,
+    clock = systemClock,
+    random = systemRandom,
+    onError = printError,
+  } = options;
+  const routes: RouteOptions = {
+    mcpPath: options.mcpPath ?? "/mcp",
+    jobsPath: options.jobsPath ?? "/jobs",
+    eventsPath: options.eventsPath ?? "/events",
+  };
+  const capabilitiesOf = new WeakMap<Request, ServerCapabilities>();
+  let closing: Promise<void> | undefined;
+
+  const factory: McpServerFactory = async (context) => {
+    try {
+      const product = await makeServer(context);
+      const server = product instanceof McpServer ? product.server : product;
+      if (context.requestInfo !== undefined)
+        capabilitiesOf.set(context.requestInfo, server.getCapabilities());
+      return product;
+    } catch (error) {
+      onError(error, "making an MCP server");
+      throw error;
+    }
+  };
+  const modern = createMcpHandler(factory, { legacy: "reject", keepAliveMs: heartbeatMs });
+  const streams = createStreams({ clock, heartbeatMs, stallMs, maxStreamsPerOwner });
+  const sessions = createSessions({
+    factory,
+    streams,
+    clock,
+    random,
+    heartbeatMs,
+    idleMs: sessionIdleMs,
+    maxSessions,
+  });
+
+  async function serve(
+    route: Route,
+    req: HttpRequest,
+    res: ServerResponse,
+    parsedBody: unknown,
+  ): Promise<void> {
+    const forbidden = findForbidden(req, options);
+    if (forbidden !== undefined) {
+      sendJson(res, 403, { error: { code: "FORBIDDEN", message: forbidden, retryable: false } });
+      return;
+    }
+    allowOrigin(req, res);
+    const methods = methodsOf(route);
+    if (req.method === "OPTIONS") return sendPreflight(req, res, methods);
+    if (!methods.includes(req.method ?? "")) {
+      const message = `${req.method} is not possible here; ${methods.join(", ")} are.`;
+      const error = { code: "METHOD_NOT_ALLOWED", message, retryable: false };
+      return sendJson(res, 405, { error }, { Allow: methods.join(", ") });
+    }
+    if (closing !== undefined) throw stopping();
+    const { auth: authInfo } = req;
+    const owner = ownerOf({ authInfo });
+    if (route.kind === "mcp") return serveMcp(req, res, route.target, owner, parsedBody);
+    const request = { req, res, owner, query: route.query };
+    const plain = { tidings, streams, onError };
+    switch (route.kind) {
+      case "job":
+        return serveSnapshot(request, route.jobId, plain);
+      case "job-events":
+        return serveJobEvents(request, route.jobId, plain);
+      case "events":
+        return serveLog(request, plain);
+    }
+  }
+
+  async function serveMcp(
+    req: HttpRequest,
+    res: ServerResponse,
+    target: string,
+    owner: string,
+    parsedBody: unknown,
+  ): Promise<void> {
+    const { auth: authInfo } = req;
+    if (req.method !== "POST" && req.headers["mcp-session-id"] === undefined && isModern(req)) {
+      const message = "MCP 2026-07-28 has no sessions: send requests by POST.";
+      return sendRpcError(res, 405, { code: -32000, message }, null, { Allow: "POST" });
+    }
+    const signal = signalOf(res);
+    let body: unknown;
+    if (req.method === "POST") {
+      if (!isJsonContentType(req.headers["content-type"])) {
+        const message = "Content-Type must be application/json.";
+        return sendRpcError(res, 415, { code: -32000, message });
+      }
+      const read = await readJson(req, maxBodyBytes, parsedBody);
+      if (read.outcome !== "read") return refuseBody(res, read, maxBodyBytes);
+      body = read.value;
+    }
+    const webRequest = toWebRequest(req, target, signal);
+    if (req.method !== "POST" || (await isLegacyRequest(webRequest, body))) {
+      return sessions.serve({ req, res, webRequest, body, owner, authInfo });
+    }
+    const extra = authInfo === undefined ? {} : { authInfo };
+    const listen = asListen(body);
+    if (listen === undefined) {
+      return forward(await modern.fetch(webRequest, { ...extra, parsedBody: body }), res);
+    }
+    // The SDK judges headers and envelope by answering the same request with an empty filter.
+    const judged = await modern.fetch(webRequest, { ...extra, parsedBody: withEmptyFilter(body) });
+    if (judged.status !== 200 || !judged.headers.get("content-type")?.startsWith("text/event-stream")) {
+      return forward(judged, res);
+    }
+    const info = readServerInfo(await judged.text());
+    const capabilities = capabilitiesOf.get(webRequest) ?? {};
+    return serveListen(
+      { res, owner, ...listen, server: { capabilities, info } },
+      { tidings, streams, bus, clock, random, heartbeatMs, onError },
+    );
+  }
+
+  return {
+    async handle(req, res, parsedBody) {
+      const route = routeOf(req.url, routes);
+      if (route === undefined) return false;
+      res.on("error", () => {});
+      try {
+        await serve(route, req, res, parsedBody);
+      } catch (error) {
+        if (!(error instanceof TidingsError)) onError(error, `${req.method} ${route.kind}`);
+        if (res.headersSent) res.destroy();
+        else if (route.kind === "mcp") sendRpcError(res, rpcStatusOf(error), toRpcError(error));
+        else sendError(res, error);
+      }
+      return true;
+    },
+    close() {
+      closing ??= (async () => {
+        streams.close();
+        await Promise.all([sessions.close(), modern.close()]);
+      })();
+      return closing;
+    },
+  };
+}
+
+function isModern(req: IncomingMessage): boolean {
+  return String(req.headers["mcp-protocol-version"] ?? "") >= MODERN_REVISION;
+}
+
+function rpcStatusOf(error: unknown): number {
+  return error instanceof TidingsError ? statusOf(error) : 500;
+}
+
+function stopping(): TidingsError {
+  return new TidingsError("STORE_CLOSED", "This server is stopping and takes no more requests.", {
+    hint: "Connect again in a moment.",
+  });
+}
+
+function refuseBody(
+  res: ServerResponse,
+  read: Exclude<Awaited<ReturnType<typeof readJson>>, { outcome: "read" }>,
+  maxBodyBytes: number,
+): void {
+  if (read.outcome === "not_json") {
+    sendRpcError(res, 400, { code: -32700, message: "The request body is not valid JSON." });
+  } else if (read.outcome === "too_deep") {
+    const message = "The arguments are nested deeper than 64 levels.";
+    const data = { code: "BAD_INPUT", hint: "Send flatter arguments.", retryable: false };
+    sendRpcError(res, 400, { code: INVALID_PARAMS, message, data }, requestIdOf(read.value));
+  } else {
+    const message = `The request body is longer than ${maxBodyBytes} bytes.`;
+    const data = { code: "PAYLOAD_TOO_LARGE", hint: "Send less, or upload the data.", retryable: false };
+    sendRpcError(res, 413, { code: -32000, message, data }, null, { Connection: "close" });
+  }
+}
+
+/** A listen request's id and filter; undefined for every other message. */
+function asListen(body: unknown): { id: string | number; filter: unknown } | undefined {
+  if (!isRecord(body) || body.method !== "subscriptions/listen") return undefined;
+  const { id, params } = body;
+  if (typeof id !== "string" && typeof id !== "number") return undefined;
+  return { id, filter: isRecord(params) ? params.notifications : undefined };
+}
+
+function withEmptyFilter(body: unknown): unknown {
+  const { params, ...message } = body as { params?: unknown };
+  return { ...message, params: { ...(isRecord(params) ? params : {}), notifications: {} } };
+}
+
+/** The server's name, from the final message of the SDK's answer to an empty listen. */
+function readServerInfo(stream: string): Implementation | undefined {
+  for (const line of stream.split("\n").reverse()) {
+    if (!line.startsWith("data: ")) continue;
+    const message: unknown = JSON.parse(line.slice("data: ".length));
+    const result = isRecord(message) && isRecord(message.result) ? message.result : undefined;
+    const info = isRecord(result?._meta) ? result._meta[SERVER_INFO_META_KEY] : undefined;
+    return info as Implementation | undefined;
+  }
+  return undefined;
+}
+
+/** The guard has let the page pass: it may read the answer too. */
+function allowOrigin(req: IncomingMessage, res: ServerResponse): void {
+  const { origin } = req.headers;
+  res.setHeader("Vary", "Origin");
+  if (origin === undefined) return;
+  res.setHeader("Access-Control-Allow-Origin", origin);
+  res.setHeader("Access-Control-Expose-Headers", "Mcp-Session-Id");
+}
+
+function sendPreflight(req: IncomingMessage, res: ServerResponse, methods: readonly string[]): void {
+  const wanted = req.headers["access-control-request-headers"];
+  res.writeHead(204, {
+    Allow: [...methods, "OPTIONS"].join(", "),
+    "Access-Control-Allow-Methods": methods.join(", "),
+    ...(typeof wanted === "string" && /^[\w, -]+$/.test(wanted)
+      ? { "Access-Control-Allow-Headers": wanted }
+      : {}),
+    "Access-Control-Max-Age": "600",
+  });
+  res.end();
+}
+
+function printError(error: unknown, during: string): void {
+  const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  process.stderr.write(`${JSON.stringify({ level: "error", during, code: INTERNAL_ERROR, message })}\n`);
+}

@@ -1,0 +1,178 @@
+/**
+ * Plain HTTP for browsers and scripts.
+ *
+ *   GET /jobs/{jobId}          the snapshot, as get_job gives it
+ *   GET /jobs/{jobId}/events   the job's story as server-sent events, from ?after= or Last-Event-ID, until its ending
+ *   GET /events                the owner's whole log, from now or from a cursor, without an end; ?resourceId= narrows
+ *
+ *   id: the cursor   event: the type   data: the event, flat, in one line
+ *
+ * A cursor older than what is kept gives a first `event: snapshot`. A reconnect behind the end of a story gives 204.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { TidingsError } from "../../model/error.ts";
+import { hasEnded } from "../../model/job.ts";
+import { toFlat } from "../../model/projection/notification.ts";
+import type { Delivery, Tidings } from "../../runtime/tidings.ts";
+import { snapshotsOf } from "./http-gap.ts";
+import { sendJson } from "./http-message.ts";
+import type { Streams } from "./http-streams.ts";
+import type { SseFrame, SseStream } from "./sse.ts";
+import { SSE_HEADERS } from "./sse.ts";
+
+export interface PlainRequest {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly query: URLSearchParams;
+  readonly owner: string;
+}
+
+export interface PlainOptions {
+  readonly tidings: Tidings;
+  readonly streams: Streams;
+  readonly onError: (error: unknown, during: string) => void;
+}
+
+const ID_PATTERN = /^[!-~]{1,512}$/;
+const PAGE = 200;
+
+/** @throws TidingsError JOB_NOT_FOUND */
+export async function serveSnapshot(
+  { res, owner }: PlainRequest,
+  jobId: string,
+  { tidings }: PlainOptions,
+): Promise<void> {
+  sendJson(res, 200, await snapshotOf(tidings, owner, jobId));
+}
+
+/** @throws TidingsError before the first byte: JOB_NOT_FOUND, BAD_CURSOR, TOO_MANY_REQUESTS */
+export async function serveJobEvents(
+  request: PlainRequest,
+  jobId: string,
+  options: PlainOptions,
+): Promise<void> {
+  const { req, res, owner } = request;
+  const { tidings, streams } = options;
+  const snapshot = await snapshotOf(tidings, owner, jobId);
+  const after = cursorOf(request);
+  const position = after === undefined ? {} : { after };
+  const first = await tidings.read({ owner, jobIds: [jobId], limit: 1, ...position });
+  const ended = hasEnded(snapshot.status);
+  if (ended && first.events.length === 0 && !first.truncated) {
+    res.writeHead(204, { "Cache-Control": "no-store" });
+    res.end();
+    return;
+  }
+  if (req.method === "HEAD") return sendHead(res);
+  const stream = streams.open(owner, res);
+  await run(stream, options, () =>
+    ended ? replay(stream, request, jobId, after, tidings) : follow(stream, request, jobId, after, tidings),
+  );
+}
+
+/** @throws TidingsError before the first byte: BAD_CURSOR, TOO_MANY_REQUESTS */
+export async function serveLog(request: PlainRequest, options: PlainOptions): Promise<void> {
+  const { req, res, owner, query } = request;
+  const { tidings, streams } = options;
+  const resourceIds = query.getAll("resourceId");
+  const filter = resourceIds.length === 0 ? {} : { resourceIds };
+  const after = cursorOf(request) ?? (await tidings.head(owner));
+  await tidings.read({ owner, jobIds: [], after, limit: 1 });
+  if (req.method === "HEAD") return sendHead(res);
+  // The position goes first, so that a browser which loses the connection before any event knows where to go on.
+  const stream = streams.open(owner, res, { opening: { id: after } });
+  await run(stream, options, async () => {
+    for await (const item of tidings.tail({ owner, ...filter, after, signal: stream.signal })) {
+      if (item.kind === "event") await stream.send(toFrame(item));
+      else {
+        const jobs = resourceIds.length === 0 ? await snapshotsOf(tidings, owner, {}) : [];
+        await stream.send({ id: item.cursor, event: "snapshot", data: { jobs, cursor: item.cursor } });
+      }
+    }
+  });
+}
+
+/** A job that goes on: from the cursor to its ending, as it happens. */
+async function follow(
+  stream: SseStream,
+  { owner }: PlainRequest,
+  jobId: string,
+  after: string | undefined,
+  tidings: Tidings,
+): Promise<void> {
+  const position = after === undefined ? {} : { after };
+  for await (const item of tidings.tail({ owner, jobIds: [jobId], signal: stream.signal, ...position })) {
+    if (item.kind === "gap") {
+      await stream.send({ id: item.cursor, event: "snapshot", data: await tidings.get(owner, jobId) });
+      continue;
+    }
+    await stream.send(toFrame(item));
+    if (isEnding(item)) return;
+  }
+}
+
+/** A job that has ended: what is kept of its story after the cursor, with what was told behind its ending. */
+async function replay(
+  stream: SseStream,
+  { owner }: PlainRequest,
+  jobId: string,
+  after: string | undefined,
+  tidings: Tidings,
+): Promise<void> {
+  let cursor = after;
+  for (;;) {
+    const position = cursor === undefined ? {} : { after: cursor };
+    const page = await tidings.read({ owner, jobIds: [jobId], limit: PAGE, ...position });
+    if (page.truncated) {
+      // With nothing behind it, the snapshot moves the reader to the end; otherwise the next event does.
+      const id = page.events.length === 0 ? page.cursor : cursor;
+      const data = await tidings.get(owner, jobId);
+      await stream.send({ event: "snapshot", data, ...(id === undefined ? {} : { id }) });
+    }
+    for (const delivery of page.events) {
+      if (!(await stream.send(toFrame(delivery)))) return;
+    }
+    if (!page.hasMore) return;
+    cursor = page.cursor;
+  }
+}
+
+async function run(stream: SseStream, { onError }: PlainOptions, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    onError(error, "an event stream");
+  }
+  // Ended in good order or not, a reader goes on from its last cursor.
+  stream.end();
+  await stream.closed;
+}
+
+function toFrame({ event, cursor }: Delivery): SseFrame {
+  return { id: cursor, event: event.type, data: toFlat(event) };
+}
+
+function isEnding({ event }: Delivery): boolean {
+  return event.type === "job.completed" || event.type === "job.failed" || event.type === "job.canceled";
+}
+
+/** The header wins: a browser that reconnects repeats the address with its old `?after=`. */
+function cursorOf({ req, query }: PlainRequest): string | undefined {
+  const header = req.headers["last-event-id"];
+  if (Array.isArray(header)) {
+    throw new TidingsError("BAD_CURSOR", "Last-Event-ID was sent more than once.", {
+      hint: "Send one cursor.",
+    });
+  }
+  return header ?? query.get("after") ?? undefined;
+}
+
+/** An id that could not be one is answered exactly like one that is unknown. */
+function snapshotOf(tidings: Tidings, owner: string, jobId: string) {
+  return tidings.get(owner, ID_PATTERN.test(jobId) ? jobId : "");
+}
+
+function sendHead(res: ServerResponse): void {
+  res.writeHead(200, SSE_HEADERS);
+  res.end();
+}

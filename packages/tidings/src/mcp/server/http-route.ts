@@ -1,0 +1,59 @@
+/** Which of our addresses a request means. */
+
+export interface RouteOptions {
+  /** Default `/mcp`. */
+  readonly mcpPath: string;
+  /** What job addresses begin with. Default `/jobs`. */
+  readonly jobsPath: string;
+  /** The owner's whole log. Default `/events`. */
+  readonly eventsPath: string;
+}
+
+export type Route =
+  | { readonly kind: "mcp"; readonly target: string }
+  | { readonly kind: "job"; readonly jobId: string; readonly query: URLSearchParams }
+  | { readonly kind: "job-events"; readonly jobId: string; readonly query: URLSearchParams }
+  | { readonly kind: "events"; readonly query: URLSearchParams };
+
+/** Undefined for paths that are not ours. Never throws, whatever the address holds. */
+export function routeOf(url: string | undefined, options: RouteOptions): Route | undefined {
+  const target = toTarget(url);
+  if (target === undefined) return undefined;
+  const mark = target.indexOf("?");
+  const path = mark < 0 ? target : target.slice(0, mark);
+  const query = new URLSearchParams(mark < 0 ? "" : target.slice(mark));
+  if (path === options.mcpPath) return { kind: "mcp", target };
+  if (path === options.eventsPath) return { kind: "events", query };
+  if (!path.startsWith(`${options.jobsPath}/`)) return undefined;
+  const [id, verb, ...rest] = path.slice(options.jobsPath.length + 1).split("/");
+  if (id === undefined || id === "" || rest.length > 0) return undefined;
+  // What cannot be decoded is nobody's job: the empty id is never found.
+  const jobId = decode(id) ?? "";
+  if (verb === undefined) return { kind: "job", jobId, query };
+  return verb === "events" ? { kind: "job-events", jobId, query } : undefined;
+}
+
+export function methodsOf(route: Route): readonly string[] {
+  return route.kind === "mcp" ? ["GET", "POST", "DELETE"] : ["GET", "HEAD"];
+}
+
+/** Path and query; an absolute address, as proxies send it, loses its origin. */
+function toTarget(url: string | undefined): string | undefined {
+  if (url === undefined) return undefined;
+  const [target] = url.split("#", 1);
+  if (target?.startsWith("/")) return target;
+  try {
+    const { pathname, search } = new URL(url);
+    return pathname + search;
+  } catch {
+    return undefined;
+  }
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}

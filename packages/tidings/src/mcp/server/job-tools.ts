@@ -1,0 +1,159 @@
+/** The tools that every server with jobs has: get_job, get_job_events, cancel_job, retry_job, list_my_jobs. */
+import type { CallToolResult, McpServer, ServerContext, ToolAnnotations } from "@modelcontextprotocol/server";
+import type { Clock } from "../../model/clock.ts";
+import { TidingsError } from "../../model/error.ts";
+import type { Infer, ObjectSchema } from "../../model/schema.ts";
+import type { Tidings } from "../../runtime/tidings.ts";
+import { readJobEvents } from "./job-events-tool.ts";
+import type { OwnerOf } from "./owner.ts";
+import type { SessionEvents } from "./session-events.ts";
+import { toAnswer, toErrorAnswer } from "./tool-answer.ts";
+import {
+  advertise,
+  CANCEL_JOB_INPUT,
+  GET_JOB_EVENTS_INPUT,
+  GET_JOB_INPUT,
+  LIST_MY_JOBS_INPUT,
+  RETRY_JOB_INPUT,
+  readArguments,
+} from "./tool-input.ts";
+
+/** What all bindings of one server share. */
+export interface JobServer {
+  readonly server: McpServer;
+  readonly tidings: Tidings;
+  readonly ownerOf: OwnerOf;
+  readonly session: SessionEvents;
+  readonly clock: Clock;
+  /** Hears of faults that the client is told of only as INTERNAL. */
+  readonly report: (error: unknown) => void;
+}
+
+export interface Caller {
+  readonly owner: string;
+  readonly context: ServerContext;
+}
+
+export interface ToolOptions {
+  readonly title: string | undefined;
+  readonly description: string | undefined;
+  readonly inputSchema: object;
+  readonly annotations: ToolAnnotations;
+  readonly meta: Record<string, unknown> | undefined;
+}
+
+/** Registers a tool whose every failure has our shape. */
+export function registerTool(
+  { server, ownerOf, session, report }: JobServer,
+  name: string,
+  { title, description, inputSchema, annotations, meta }: ToolOptions,
+  call: (args: Readonly<Record<string, unknown>>, caller: Caller) => Promise<object>,
+): void {
+  server.registerTool(
+    name,
+    {
+      inputSchema: advertise(inputSchema),
+      annotations,
+      ...(title === undefined ? {} : { title }),
+      ...(description === undefined ? {} : { description }),
+      ...(meta === undefined ? {} : { _meta: meta }),
+    },
+    async (args, context): Promise<CallToolResult> => {
+      try {
+        const owner = ownerOf({ authInfo: context.http?.authInfo });
+        await session.offer(context, owner);
+        return toAnswer(await call(args, { owner, context }));
+      } catch (error) {
+        if (!(error instanceof TidingsError)) report(error);
+        return toErrorAnswer(error);
+      }
+    },
+  );
+}
+
+/** Registers the shared tools. */
+export function registerJobTools(jobServer: JobServer): void {
+  const { tidings, session, clock } = jobServer;
+
+  function register<Schema extends ObjectSchema>(
+    name: string,
+    inputSchema: Schema,
+    options: Omit<ToolOptions, "inputSchema" | "meta"> & Partial<Pick<ToolOptions, "meta">>,
+    call: (args: Infer<Schema>, caller: Caller) => Promise<object>,
+  ): void {
+    registerTool(jobServer, name, { meta: undefined, ...options, inputSchema }, async (args, caller) =>
+      call(readArguments(inputSchema, args), caller),
+    );
+  }
+
+  register(
+    "get_job",
+    GET_JOB_INPUT,
+    {
+      title: "Look at a job",
+      description:
+        "Says how a job stands: status, percentage, stage, counts, and its summary and resultResourceId or its error once it has ended.",
+      annotations: { readOnlyHint: true, openWorldHint: false },
+    },
+    ({ jobId }, { owner }) => tidings.get(owner, jobId),
+  );
+
+  register(
+    "get_job_events",
+    GET_JOB_EVENTS_INPUT,
+    {
+      title: "Read a job's events",
+      description: "Reads the events of a job after a cursor, and can wait for the next ones.",
+      annotations: { readOnlyHint: true, openWorldHint: false },
+      meta: { ui: { visibility: ["app"] } },
+    },
+    (request, { owner, context }) =>
+      readJobEvents(tidings, owner, request, { clock, signal: context.mcpReq.signal }),
+  );
+
+  register(
+    "cancel_job",
+    CANCEL_JOB_INPUT,
+    {
+      title: "Cancel a job",
+      description:
+        "Stops a job and answers how it stands then. A job that has ended already keeps its ending.",
+      annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+    },
+    ({ jobId, reason }, { owner }) =>
+      tidings.cancel(owner, jobId, { canceledBy: "user", ...(reason === undefined ? {} : { reason }) }),
+  );
+
+  register(
+    "retry_job",
+    RETRY_JOB_INPUT,
+    {
+      title: "Start an ended job again",
+      description:
+        "Starts a new job with the input of an ended one and answers with its jobId. Asked again, it answers with the same new job.",
+      annotations: {
+        readOnlyHint: false,
+        destructiveHint: false,
+        idempotentHint: true,
+        openWorldHint: false,
+      },
+    },
+    async ({ jobId }, { owner, context }) => {
+      const started = await tidings.retry(owner, jobId);
+      session.follow(context, owner, started.jobId, started.cursor);
+      return started;
+    },
+  );
+
+  register(
+    "list_my_jobs",
+    LIST_MY_JOBS_INPUT,
+    {
+      title: "List my jobs",
+      description:
+        "Lists your jobs, newest first, by page; can be narrowed to a status or to a correlationId.",
+      annotations: { readOnlyHint: true, openWorldHint: false },
+    },
+    ({ limit = 20, ...request }, { owner }) => tidings.list(owner, { ...request, limit }),
+  );
+}

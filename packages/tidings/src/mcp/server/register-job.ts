@@ -1,0 +1,128 @@
+/** Makes a job a tool of an MCP server that exists already. */
+import type { McpServer } from "@modelcontextprotocol/server";
+import { systemClock } from "../../engine/system-clock.ts";
+import type { Clock } from "../../model/clock.ts";
+import { TidingsError } from "../../model/error.ts";
+import type { StandardSchema } from "../../model/standard-schema.ts";
+import type { JobDefinition } from "../../runtime/define-job.ts";
+import type { Tidings } from "../../runtime/tidings.ts";
+import { registerJobResources } from "./job-resources.ts";
+import type { JobServer } from "./job-tools.ts";
+import { registerJobTools, registerTool } from "./job-tools.ts";
+import type { OwnerOf } from "./owner.ts";
+import { defaultOwner } from "./owner.ts";
+import { createSessionEvents } from "./session-events.ts";
+import { readStartArguments, startSchemaOf, validateArguments } from "./tool-input.ts";
+
+export interface RegisterJobOptions<Args, Input> {
+  /** The tool's name, such as `start_bulk_gift_analysis`. */
+  readonly tool: string;
+  readonly title?: string;
+  readonly description?: string;
+  /** The tool's `_meta`. */
+  readonly meta?: Record<string, unknown>;
+  /** The tool's arguments, when they are not the job's input; any synchronous Standard Schema of an object. */
+  readonly input?: StandardSchema<unknown, Args>;
+  /** Makes the job's input from the tool's arguments. The same arguments must give the same input, or a repeated key is a conflict. */
+  readonly prepare?: (args: Args, who: { readonly owner: string }) => Input | Promise<Input>;
+  /** Whose job it is. Default: the token's subject, else its client, else `local`. One for all jobs of a server. */
+  readonly owner?: OwnerOf;
+  /** Where waiting and `serverTime` come from. Default: the machine's clock. */
+  readonly clock?: Clock;
+}
+
+const jobServers = new WeakMap<McpServer, JobServer>();
+
+/**
+ * Registers a tool that starts the job and answers at once with `{ jobId, status, cursor }`, once that is durable.
+ *
+ * The tool takes the job's input and, beside it, `idempotencyKey?` and `correlationId?`. With the first job of a server
+ * come the tools `get_job`, `get_job_events` (for apps), `cancel_job`, `retry_job` and `list_my_jobs`, the resources
+ * `job://{jobId}` and `job://{jobId}/result`, and subscriptions to them. On stdio and in 2025 sessions the events of
+ * started jobs are sent as notifications. A server that handles `resources/subscribe` itself keeps its handler.
+ *
+ * @throws TidingsError BAD_DEFINITION when the server is connected already, when the input uses the name of one of the
+ *   two fields, or when one server is given two different `tidings` or `owner`.
+ */
+export function registerJob<Input, Output, Args = Output>(
+  server: McpServer,
+  tidings: Tidings,
+  job: JobDefinition<string, Input, Output>,
+  options: RegisterJobOptions<Args, Input>,
+): void {
+  const { tool, prepare } = options;
+  const input = (options.input ?? job.input) as StandardSchema<unknown, Args>;
+  const inputSchema = startSchemaOf(input, tool);
+  const jobServer = jobServerOf(server, tidings, options);
+
+  async function toInput(own: Readonly<Record<string, unknown>>, owner: string): Promise<Input> {
+    // Without a translation the arguments are the job's input, which `start` validates: once, for schemas that transform.
+    if (prepare === undefined && options.input === undefined) return own as Input;
+    const args = validateArguments(input, own, tool);
+    return prepare === undefined ? (args as unknown as Input) : await prepare(args, { owner });
+  }
+
+  registerTool(
+    jobServer,
+    tool,
+    {
+      title: options.title,
+      description: options.description,
+      inputSchema,
+      annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
+      meta: options.meta,
+    },
+    async (raw, { owner, context }) => {
+      const { own, start } = readStartArguments(raw);
+      const started = await tidings.start(job, await toInput(own, owner), { owner, ...start });
+      jobServer.session.follow(context, owner, started.jobId, started.cursor);
+      return started;
+    },
+  );
+}
+
+/** What was registered for a server; undefined when `registerJob` never saw it. */
+export function findJobServer(server: McpServer): JobServer | undefined {
+  return jobServers.get(server);
+}
+
+function jobServerOf(
+  server: McpServer,
+  tidings: Tidings,
+  { owner, clock, tool }: Pick<RegisterJobOptions<never, never>, "owner" | "clock" | "tool">,
+): JobServer {
+  const existing = jobServers.get(server);
+  if (existing !== undefined) {
+    if (existing.tidings !== tidings || (owner !== undefined && owner !== existing.ownerOf)) {
+      throw new TidingsError(
+        "BAD_DEFINITION",
+        `The tool "${tool}" was registered with another tidings or owner than the jobs before it.`,
+        { hint: "Give all jobs of one server the same." },
+      );
+    }
+    return existing;
+  }
+  if (server.isConnected()) {
+    throw new TidingsError("BAD_DEFINITION", `The tool "${tool}" came after its server was connected.`, {
+      hint: "Call registerJob before server.connect: capabilities cannot be added later.",
+    });
+  }
+  const report = (error: unknown) => {
+    const { onerror } = server.server;
+    if (onerror === undefined) console.error(error);
+    else onerror(error instanceof Error ? error : new Error(String(error)));
+  };
+  const jobServer: JobServer = {
+    server,
+    tidings,
+    ownerOf: owner ?? defaultOwner,
+    session: createSessionEvents(server, tidings, report),
+    clock: clock ?? systemClock,
+    report,
+  };
+  server.server.registerCapabilities({ logging: {} });
+  registerJobTools(jobServer);
+  registerJobResources(jobServer);
+  jobServers.set(server, jobServer);
+  return jobServer;
+}

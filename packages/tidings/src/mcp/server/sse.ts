@@ -1,0 +1,154 @@
+/**
+ * Server-sent events over `node:http`.
+ *
+ *   open ──send──▶ open          a send waits while the socket is full: whoever reads a log for this stream stops reading
+ *     │  ──comment─▶ open        every heartbeat, unless the socket is full
+ *     ├──end──▶ over             said by us
+ *     ├──client gone──▶ over
+ *     └──full for too long──▶ over   the client goes on from its last cursor
+ */
+import type { ServerResponse } from "node:http";
+import type { Clock } from "../../model/clock.ts";
+import { TidingsError } from "../../model/error.ts";
+
+export interface SseFrame {
+  /** Visible ASCII without spaces; left out = the reader's position stays as it is. */
+  readonly id?: string;
+  /** Words of letters, digits, `_`, `.`, `/` and `-`. */
+  readonly event?: string;
+  /** Anything that JSON can hold; it becomes one line. Left out = the frame only moves the reader's position. */
+  readonly data?: unknown;
+}
+
+export interface SseStream {
+  /** Aborts once nothing more can be sent. */
+  readonly signal: AbortSignal;
+  /** The reader is behind: what is sent now waits. */
+  readonly isFull: boolean;
+  /** Sends one frame and waits until the socket takes more. False = the stream is over and the frame may be lost. */
+  send(frame: SseFrame): Promise<boolean>;
+  /** Sends a last frame, if any, and ends the answer. */
+  end(farewell?: SseFrame): void;
+  /** Resolves once the connection has let go of the stream. */
+  readonly closed: Promise<void>;
+}
+
+export interface SseOptions {
+  readonly clock: Clock;
+  /** How often a comment is sent, in milliseconds. */
+  readonly heartbeatMs: number;
+  /** How long the socket may stay full before the stream is cut, in milliseconds. */
+  readonly stallMs: number;
+  /** The first thing that is sent, together with the headers. Default: a comment. */
+  readonly opening?: SseFrame;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const ID_PATTERN = /^[!-~]+$/;
+const EVENT_PATTERN = /^[A-Za-z0-9_./-]+$/;
+
+/** No proxy may hold it back, keep it or press it together. */
+export const SSE_HEADERS: Readonly<Record<string, string>> = {
+  "Content-Type": "text/event-stream",
+  "Cache-Control": "no-cache, no-transform",
+  "X-Accel-Buffering": "no",
+};
+
+/**
+ * One frame as it stands on the wire. JSON escapes line breaks and NUL, so `data` is always one line.
+ *
+ * @throws TidingsError BAD_EVENT for an id or a name that could forge or clear a field.
+ */
+export function formatFrame({ id, event, data }: SseFrame): string {
+  if (id !== undefined && !ID_PATTERN.test(id)) throw badField("id", id);
+  if (event !== undefined && !EVENT_PATTERN.test(event)) throw badField("event name", event);
+  const json = data === undefined ? undefined : JSON.stringify(data);
+  return [
+    id === undefined ? "" : `id: ${id}\n`,
+    event === undefined ? "" : `event: ${event}\n`,
+    json === undefined ? "" : `data: ${json}\n`,
+    "\n",
+  ].join("");
+}
+
+function badField(field: string, value: string): TidingsError {
+  return new TidingsError(
+    "BAD_EVENT",
+    `${JSON.stringify(value)} cannot be the ${field} of a stream's frame.`,
+    {
+      hint: "Use visible ASCII characters only.",
+    },
+  );
+}
+
+/** Begins an event stream: headers and a first byte leave at once. */
+export function openSse(res: ServerResponse, options: SseOptions): SseStream {
+  const { clock, heartbeatMs, stallMs } = options;
+  const over = new AbortController();
+  let stopHeartbeat = () => {};
+  let stopStall = () => {};
+  const waiting = new Set<(more: boolean) => void>();
+
+  const release = (more: boolean) => {
+    stopStall();
+    const released = [...waiting];
+    waiting.clear();
+    for (const resolve of released) resolve(more);
+  };
+  const finish = () => {
+    if (over.signal.aborted) return;
+    stopHeartbeat();
+    over.abort();
+    release(false);
+  };
+  const closed = new Promise<void>((resolve) => {
+    const onClose = () => {
+      finish();
+      stopStall();
+      resolve();
+    };
+    // A client that left before we came: there will be no "close" any more.
+    if (res.destroyed || res.closed) onClose();
+    else res.once("close", onClose);
+  });
+  res.on("error", finish);
+  res.on("drain", () => release(true));
+
+  const cutWhenStalled = () => {
+    stopStall();
+    stopStall = clock.after(stallMs, () => res.destroy());
+  };
+  const beat = () => {
+    stopHeartbeat = clock.after(heartbeatMs, () => {
+      if (!res.writableNeedDrain) res.write(": keep-alive\n\n");
+      beat();
+    });
+  };
+
+  if (!over.signal.aborted) {
+    res.socket?.setTimeout(0);
+    res.writeHead(200, { ...SSE_HEADERS, ...options.headers });
+    res.write(options.opening === undefined ? ": open\n\n" : formatFrame(options.opening));
+    beat();
+  }
+
+  return {
+    signal: over.signal,
+    closed,
+    get isFull() {
+      return res.writableNeedDrain;
+    },
+    send(frame) {
+      if (over.signal.aborted) return Promise.resolve(false);
+      if (res.write(formatFrame(frame))) return Promise.resolve(true);
+      if (waiting.size === 0) cutWhenStalled();
+      return new Promise((resolve) => waiting.add(resolve));
+    },
+    end(farewell) {
+      if (over.signal.aborted) return;
+      finish();
+      res.end(farewell === undefined ? undefined : formatFrame(farewell));
+      if (!res.writableFinished) cutWhenStalled();
+    },
+  };
+}

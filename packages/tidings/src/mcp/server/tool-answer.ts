@@ -1,0 +1,16 @@
+/** The one shape in which tools answer: the same JSON as structured content and as text. */
+import type { CallToolResult } from "@modelcontextprotocol/server";
+import { toTidingsError } from "../error.ts";
+
+/** A tool's answer: `structuredContent`, and the same as JSON in a text block for clients that read only text. */
+export function toAnswer(content: object): CallToolResult {
+  return {
+    content: [{ type: "text", text: JSON.stringify(content) }],
+    structuredContent: content as Record<string, unknown>,
+  };
+}
+
+/** A tool's failure: `isError` with `error { code, message, hint?, retryable }`; what is not ours becomes INTERNAL. */
+export function toErrorAnswer(error: unknown): CallToolResult {
+  return { ...toAnswer({ error: toTidingsError(error).toInfo() }), isError: true };
+}

@@ -1,0 +1,254 @@
+import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from "@modelcontextprotocol/client";
+import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport as TransportV1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { ResourceUpdatedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { createManualClock } from "../../src/engine/testing/manual-clock.ts";
+import type { Message } from "./http-mcp.ts";
+import { callTool, initialize, MODERN, openStream, post } from "./http-mcp.ts";
+import { eventOf, isEnding } from "./http-reader.ts";
+import type { World } from "./http-world.ts";
+import { createGate, createWorld, gates, quick } from "./http-world.ts";
+
+const endsStory = (message: Message) => isEnding(eventOf(message).event.type);
+
+describe("sessions of 2025-11-25", () => {
+  let world: World;
+  beforeAll(async () => {
+    world = await createWorld();
+  });
+  afterAll(() => world.close());
+  afterEach(() => {
+    expect(world.errors).toEqual([]);
+  });
+
+  async function logOf(jobId: string) {
+    return (await world.tidings.read({ owner: "local", jobIds: [jobId], limit: 1000 })).events;
+  }
+
+  /** Collects what a stock client hears, until a story ends. */
+  function createEar() {
+    const heard: Message[] = [];
+    let end = () => {};
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const hear = async (message: unknown) => {
+      heard.push(message as Message);
+      if (endsStory(message as Message)) end();
+    };
+    return { heard, ended, hear };
+  }
+
+  const STOCK = {
+    "SDK v2": async (hear: (message: unknown) => Promise<void>) => {
+      const client = new ClientV2({ name: "stock", version: "1.0.0" });
+      client.fallbackNotificationHandler = hear;
+      client.setNotificationHandler("notifications/resources/updated", hear);
+      await client.connect(new TransportV2(new URL(`${world.url}/mcp`)));
+      return client;
+    },
+    "SDK v1": async (hear: (message: unknown) => Promise<void>) => {
+      const client = new ClientV1({ name: "stock", version: "1.0.0" });
+      client.fallbackNotificationHandler = hear;
+      client.setNotificationHandler(ResourceUpdatedNotificationSchema, hear);
+      await client.connect(new TransportV1(new URL(`${world.url}/mcp`)));
+      return client;
+    },
+  };
+
+  describe.each(Object.entries(STOCK))("the stock client of %s", (_, connect) => {
+    it("hears the story of a job it started on the GET stream, equal to the log", async () => {
+      const { heard, ended, hear } = createEar();
+      world.seen.length = 0;
+      const client = await connect(hear);
+      const started = await client.callTool({ name: "start_quick", arguments: { steps: 3 } });
+      const { jobId } = started.structuredContent as { jobId: string };
+      await ended;
+      const told = heard.map((message) => eventOf(message)).sort((a, b) => (a.event.seq ?? 0) - (b.event.seq ?? 0));
+      expect(told.map(({ event, cursor }) => ({ event, cursor }))).toEqual(await logOf(jobId));
+      // No other path: the session's POSTs and its one GET stream.
+      expect(new Set(world.seen.map(({ path }) => path))).toEqual(new Set(["/mcp"]));
+      expect(world.seen.filter(({ method }) => method === "GET")).toHaveLength(1);
+      expect(world.seen.every(({ rpc }) => rpc === undefined)).toBe(true);
+      await client.close();
+    });
+
+    it("hears updates of a subscribed job://{jobId} with the event in _meta", async () => {
+      const { heard, ended, hear } = createEar();
+      const client = await connect(hear);
+      gates.set("subscribed", createGate());
+      const other = await initialize(world.url);
+      const { jobId } = await callTool(world.url, other, "start_gated", { gate: "subscribed" });
+      const uri = `job://${jobId}`;
+      await client.subscribeResource({ uri });
+      gates.get("subscribed")?.open();
+      await ended;
+      expect(heard.every(({ method, params }) => method === "notifications/resources/updated" && params?.uri === uri)).toBe(
+        true,
+      );
+      expect(eventOf(heard.at(-1)).event.type).toBe("job.completed");
+      await client.close();
+    });
+  });
+
+  it("events wait for the GET stream: nothing of a job that was started before it is lost", async () => {
+    const session = await initialize(world.url);
+    const { jobId } = await callTool(world.url, session, "start_quick", { steps: 2 });
+    for await (const item of world.tidings.tail({
+      owner: "local",
+      jobIds: [String(jobId)],
+      signal: new AbortController().signal,
+    })) {
+      if (item.kind === "event" && isEnding(item.event.type)) break;
+    }
+    const stream = await openStream(world.url, session);
+    const told = (await stream.until(endsStory)).map((message) => eventOf(message).cursor);
+    expect(told).toEqual((await logOf(String(jobId))).map(({ cursor }) => cursor));
+    stream.reader.close();
+  });
+
+  it("a second GET takes the place of the first, dead or alive", async () => {
+    const session = await initialize(world.url);
+    const first = await openStream(world.url, session);
+    const second = await openStream(world.url, session);
+    expect(await first.next()).toBeUndefined();
+    await callTool(world.url, session, "start_quick", { steps: 1 });
+    expect((await second.until(endsStory)).length).toBeGreaterThan(0);
+    second.reader.close();
+  });
+
+  it("each message goes to the session it belongs to", async () => {
+    const sessions = await Promise.all([1, 2, 3].map(() => initialize(world.url)));
+    const streams = await Promise.all(sessions.map((session) => openStream(world.url, session)));
+    const jobs = await Promise.all(
+      sessions.map(async (session) => (await callTool(world.url, session, "start_quick", { steps: 2 })).jobId),
+    );
+    for (const [index, stream] of streams.entries()) {
+      const told = await stream.until(endsStory);
+      expect(new Set(told.map((message) => eventOf(message).event.jobId))).toEqual(new Set([jobs[index]]));
+      stream.reader.close();
+    }
+  });
+
+  it("an id is 128 random bits, and unknown, foreign and ended sessions are one and the same 404", async () => {
+    const session = await initialize(world.url, { Authorization: "Bearer ann" });
+    expect(session).toMatch(/^[0-9A-Za-z_-]{22,}$/);
+    const ended = await initialize(world.url);
+    const deleted = await fetch(`${world.url}/mcp`, { method: "DELETE", headers: { "Mcp-Session-Id": ended } });
+    expect(deleted.status).toBe(200);
+    const answers = new Set<string>();
+    for (const id of [session, ended, "unknown", "__proto__"]) {
+      const listing = await post(world.url, { jsonrpc: "2.0", id: 1, method: "tools/list" }, { "Mcp-Session-Id": id });
+      answers.add(`${listing.status} ${await listing.text()}`);
+      const stream = await fetch(`${world.url}/mcp`, {
+        headers: { Accept: "text/event-stream", "Mcp-Session-Id": id },
+      });
+      expect(stream.status).toBe(404);
+      const end = await fetch(`${world.url}/mcp`, { method: "DELETE", headers: { "Mcp-Session-Id": id } });
+      expect(end.status).toBe(404);
+    }
+    expect([...answers]).toEqual([
+      '404 {"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":1}',
+    ]);
+    const own = await post(
+      world.url,
+      { jsonrpc: "2.0", id: 1, method: "tools/list" },
+      { "Mcp-Session-Id": session, Authorization: "Bearer ann" },
+    );
+    expect(own.status).toBe(200);
+    await own.text();
+  });
+
+  it("a request without a session is told to initialize", async () => {
+    const response = await post(world.url, { jsonrpc: "2.0", id: 4, method: "tools/list" });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ id: 4, error: { code: -32000 } });
+    const get = await fetch(`${world.url}/mcp`, { headers: { Accept: "text/event-stream" } });
+    expect(get.status).toBe(400);
+  });
+
+  it("GET and DELETE of 2026-07-28, which has no sessions, are 405", async () => {
+    for (const method of ["GET", "DELETE"]) {
+      const response = await fetch(`${world.url}/mcp`, { method, headers: { "MCP-Protocol-Version": MODERN } });
+      expect([response.status, response.headers.get("allow")]).toEqual([405, "POST"]);
+    }
+  });
+
+  it("GET insists on an event stream and a known protocol version", async () => {
+    const session = await initialize(world.url);
+    const html = await fetch(`${world.url}/mcp`, { headers: { Accept: "text/html", "Mcp-Session-Id": session } });
+    expect(html.status).toBe(406);
+    const old = await fetch(`${world.url}/mcp`, {
+      headers: { Accept: "text/event-stream", "Mcp-Session-Id": session, "MCP-Protocol-Version": "1999-01-01" },
+    });
+    expect(old.status).toBe(400);
+  });
+
+  it("a session that rests is closed, one with a GET stream is not", async () => {
+    const clock = createManualClock();
+    const resting = await createWorld({ clock, sessionIdleMs: 60_000 });
+    const [idle, busy] = [await initialize(resting.url), await initialize(resting.url)];
+    const stream = await openStream(resting.url, busy);
+    clock.advance(61_000);
+    const status = async (session: string) => {
+      const answer = await post(
+        resting.url,
+        { jsonrpc: "2.0", id: 1, method: "ping" },
+        { "Mcp-Session-Id": session },
+      );
+      await answer.text();
+      return answer.status;
+    };
+    expect([await status(idle), await status(busy)]).toEqual([404, 200]);
+    stream.reader.close();
+    await resting.close();
+  });
+
+  it("a full house closes the owner's own oldest session, never another owner's", async () => {
+    const small = await createWorld({ maxSessions: 2 });
+    const bob = { Authorization: "Bearer bob" };
+    const first = await initialize(small.url);
+    const second = await initialize(small.url);
+    const refused = await initialize(small.url, bob).catch((error: Error) => error.message);
+    expect(refused).toBe("No session: HTTP 503");
+    const third = await initialize(small.url);
+    const status = async (session: string) => {
+      const answer = await post(small.url, { jsonrpc: "2.0", id: 1, method: "ping" }, { "Mcp-Session-Id": session });
+      await answer.text();
+      return answer.status;
+    };
+    expect([await status(first), await status(second), await status(third)]).toEqual([404, 200, 200]);
+    await small.close();
+  });
+
+  it("a stop ends the GET streams, and jobs go on", async () => {
+    const stopping = await createWorld();
+    const session = await initialize(stopping.url);
+    const stream = await openStream(stopping.url, session);
+    await stopping.handler.close();
+    expect(await stream.next()).toBeUndefined();
+    const { jobId } = await stopping.tidings.start(quick, { steps: 1 });
+    expect(await stopping.tidings.get("local", jobId)).toMatchObject({ jobId });
+    await stopping.close();
+  });
+
+  it("an initialize that fails leaves no session behind", async () => {
+    const small = await createWorld({ maxSessions: 1 });
+    for (const headers of [{ Accept: "text/html" }, { Accept: "application/json" }]) {
+      const response = await post(
+        small.url,
+        {
+          jsonrpc: "2.0",
+          id: 1,
+          method: "initialize",
+          params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "x", version: "1" } },
+        },
+        headers,
+      );
+      expect(response.status).toBe(406);
+    }
+    expect(await initialize(small.url)).toMatch(/./);
+    await small.close();
+  });
+});

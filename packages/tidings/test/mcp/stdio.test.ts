@@ -1,0 +1,182 @@
+import type { ChildProcess } from "node:child_process";
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { Client as Client2 } from "@modelcontextprotocol/client";
+import { StdioClientTransport as StdioClientTransport2 } from "@modelcontextprotocol/client/stdio";
+import { Client as Client1 } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport as StdioClientTransport1 } from "@modelcontextprotocol/sdk/client/stdio.js";
+import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/server";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { Notification } from "./support.ts";
+import { call, eventsIn, MODERN, methodsIn, tap } from "./support.ts";
+
+const SERVER = {
+  command: process.execPath,
+  args: [
+    "--import",
+    "tsx",
+    "--conditions=@tidings/source",
+    fileURLToPath(new URL("./stdio-server.ts", import.meta.url)),
+  ],
+  stderr: "ignore" as const,
+};
+
+const isEnding = ({ event }: { event: { type: string } }) => event.type === "job.completed";
+
+/** Checks that events came by themselves: no listen, no reading tool, no resource. */
+function expectOnlyPushes(sent: readonly JSONRPCMessage[]): void {
+  const asked = sent.flatMap((message) => {
+    if (!("method" in message && "id" in message)) return [];
+    return [message.method === "tools/call" ? `${message.params?.name}` : message.method];
+  });
+  for (const path of [
+    "get_job",
+    "get_job_events",
+    "list_my_jobs",
+    "resources/read",
+    "resources/subscribe",
+    "subscriptions/listen",
+  ]) {
+    expect(asked).not.toContain(path);
+  }
+}
+
+describe("a story over stdio equals the log", () => {
+  it.each([
+    ["2025-11-25", {}],
+    ["2026-07-28", MODERN],
+  ])("with the official client, on %s", async (_, options) => {
+    const { transport, log } = tap(new StdioClientTransport2(SERVER) as Transport);
+    const errors: Error[] = [];
+    const notifications: Notification[] = [];
+    const client = new Client2({ name: "test", version: "1.0.0" }, options);
+    client.onerror = (error) => errors.push(error);
+    client.fallbackNotificationHandler = async (notification) => {
+      notifications.push(notification as Notification);
+    };
+    await client.connect(transport);
+    onTestFinished(() => client.close());
+    const { jobId } = (await call(client, "start_noisy", { noise: true, correlationId: "run-1" })).content;
+    await expect.poll(() => eventsIn(notifications).some(isEnding)).toBe(true);
+    expectOnlyPushes(log.sent);
+    expect(methodsIn(log.received)).not.toContain("notifications/forged");
+    expect(errors).toEqual([]);
+    const { events } = (await call(client, "get_job_events", { jobId })).content;
+    expect(
+      eventsIn(notifications).map(({ event, cursor }) => ({
+        ...event,
+        _meta: { "dev.tidings/cursor": cursor },
+      })),
+    ).toEqual(events);
+  });
+
+  it("with the older official SDK (v1)", async () => {
+    const transport = new StdioClientTransport1(SERVER);
+    const sent: JSONRPCMessage[] = [];
+    const send = transport.send.bind(transport);
+    transport.send = (message) => {
+      sent.push(message as JSONRPCMessage);
+      return send(message);
+    };
+    const client = new Client1({ name: "test", version: "1.0.0" });
+    const errors: Error[] = [];
+    const notifications: Notification[] = [];
+    client.onerror = (error) => errors.push(error);
+    client.fallbackNotificationHandler = async (notification) => {
+      notifications.push(notification as Notification);
+    };
+    await client.connect(transport);
+    onTestFinished(() => client.close());
+    const started = await client.callTool({ name: "start_noisy", arguments: {} });
+    const { jobId } = started.structuredContent as { jobId: string };
+    await expect.poll(() => eventsIn(notifications).some(isEnding)).toBe(true);
+    expectOnlyPushes(sent);
+    expect(errors).toEqual([]);
+    const page = await client.callTool({ name: "get_job_events", arguments: { jobId } });
+    const { events } = page.structuredContent as { events: { eventId: string }[] };
+    expect(eventsIn(notifications).map(({ event }) => event.eventId)).toEqual(
+      events.map(({ eventId }) => eventId),
+    );
+    // This SDK checks structured content of failures too.
+    const failure = await client.callTool({ name: "get_job", arguments: { jobId: "nothing" } });
+    expect(failure).toMatchObject({ isError: true, structuredContent: { error: { code: "JOB_NOT_FOUND" } } });
+  });
+});
+
+describe("stdout carries JSON-RPC and nothing else (FC-21)", () => {
+  it("whatever jobs, worker threads and warnings print, up to the end of the process", async () => {
+    const child = spawn(SERVER.command, SERVER.args, { stdio: ["pipe", "pipe", "pipe"] });
+    onTestFinished(() => void child.kill("SIGKILL"));
+    let stderr = "";
+    child.stderr.setEncoding("utf8").on("data", (text) => {
+      stderr += text;
+    });
+    let stdout = "";
+    child.stdout.setEncoding("utf8").on("data", (text) => {
+      stdout += text;
+    });
+    const messages: Record<string, unknown>[] = [];
+    const waiting = new Set<() => void>();
+    createInterface({ input: child.stdout, crlfDelay: Number.POSITIVE_INFINITY }).on("line", () => {
+      for (const wake of waiting) wake();
+    });
+    const seen = async (condition: () => boolean) => {
+      while (!condition()) await new Promise<void>((resolve) => waiting.add(resolve));
+    };
+    const send = (message: object) =>
+      child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+
+    const initialize = {
+      protocolVersion: "2025-11-25",
+      capabilities: {},
+      clientInfo: { name: "raw", version: "1" },
+    };
+    send({ id: 1, method: "initialize", params: initialize });
+    send({ method: "notifications/initialized" });
+    send({ id: 2, method: "tools/call", params: { name: "start_noisy", arguments: { noise: true } } });
+    for (let id = 3; id < 50; id += 1) send({ id, method: "tools/list" });
+    await seen(() => stdout.includes("notifications/job/completed") && stdout.includes('"id":49'));
+    child.stdin.end();
+    const code = await new Promise((resolve) => child.once("close", resolve));
+
+    const lines = stdout.split("\n");
+    expect(lines.pop()).toBe("");
+    for (const line of lines) messages.push(JSON.parse(line));
+    expect(messages.every((message) => message.jsonrpc === "2.0")).toBe(true);
+    expect(messages.filter(({ method }) => method === "notifications/forged")).toEqual([]);
+    const answered = messages.flatMap(({ id }) => (id === undefined ? [] : [id]));
+    expect(answered.toSorted((a, b) => Number(a) - Number(b))).toEqual(
+      Array.from({ length: 49 }, (_, i) => i + 1),
+    );
+    const seqs = eventsIn(messages).map(({ event }) => event.seq);
+    expect(seqs).toEqual(seqs.map((_, index) => index + 1));
+
+    for (const text of [
+      "stray line 1 with a\nnewline and\u2028a separator",
+      "half a line without an end",
+      "the end of a megabyte",
+      "notifications/forged",
+      "written with a callback",
+      "from a worker thread",
+      "printed after the connection has ended",
+      "ended cleanly",
+    ]) {
+      expect(stderr).toContain(text);
+    }
+    expect(stderr).toContain("x".repeat(1024 * 1024));
+    expect(code).toBe(0);
+  });
+
+  it("and the process ends by itself when the client closes stdin before saying anything", async () => {
+    const child: ChildProcess = spawn(SERVER.command, SERVER.args, { stdio: ["pipe", "pipe", "ignore"] });
+    onTestFinished(() => void child.kill("SIGKILL"));
+    let stdout = "";
+    child.stdout?.on("data", (chunk) => {
+      stdout += chunk;
+    });
+    child.stdin?.end();
+    expect(await new Promise((resolve) => child.once("close", resolve))).toBe(0);
+    expect(stdout).toBe("");
+  });
+});
