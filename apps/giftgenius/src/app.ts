@@ -1,7 +1,7 @@
 /** GiftGenius put together: store, jobs, files and the MCP servers that speak for them. */
 import { appendFileSync } from "node:fs";
 import type { McpServer } from "@modelcontextprotocol/server";
-import { createTidings, type Tidings } from "tidings";
+import { createTidings, openEngine, type Tidings } from "tidings";
 import type { Config } from "./config.ts";
 import { bulkGiftAnalysis } from "./jobs/bulk-gift-analysis.ts";
 import { RECOMMENDATIONS } from "./jobs/gift-result.ts";
@@ -22,18 +22,27 @@ export interface GiftGenius {
 /** @throws TidingsError when the store, the folder for uploads or the catalogue cannot be used. */
 export async function openGiftGenius(config: Config): Promise<GiftGenius> {
   const feed = await openProductFeed(config.catalogueFolder);
-  const uploads = await openUploads(config.uploadsFolder);
+  const engine = await openEngine(config.store);
+  const uploads = await openUploads(config.uploadsFolder).catch(async (error: unknown) => {
+    await engine.close();
+    throw error;
+  });
   const { matchLog } = config;
   const bulk = bulkGiftAnalysis({
     feed,
     uploads,
-    readItems: (owner, jobId, offset, limit) => tidings.items(owner, jobId, RECOMMENDATIONS, { offset, limit }),
+    readItems: (owner, jobId, offset, limit) =>
+      tidings.items(owner, jobId, RECOMMENDATIONS, { offset, limit }),
     ...(matchLog === undefined
       ? {}
       : { onMatch: (jobId: string, record: number) => appendFileSync(matchLog, `${jobId} ${record}\n`) }),
   });
   const refresh = refreshProductFeed(feed);
-  const tidings = await createTidings({ store: config.store, leaseMs: config.leaseMs, jobs: [bulk, refresh] });
+  const tidings = await createTidings({
+    store: engine,
+    leaseMs: config.leaseMs,
+    jobs: [bulk, refresh],
+  });
   return {
     tidings,
     uploads,

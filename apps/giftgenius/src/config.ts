@@ -31,10 +31,19 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   };
 }
 
-function wholeNumber(env: NodeJS.ProcessEnv, name: string, fallback: number, min: number, max: number): number {
+function wholeNumber(
+  env: NodeJS.ProcessEnv,
+  name: string,
+  fallback: number,
+  min: number,
+  max: number,
+): number {
   const text = env[name];
   if (text === undefined || text === "") return fallback;
   const value = Number(text);
   if (Number.isInteger(value) && value >= min && value <= max) return value;
-  throw new TidingsError("BAD_CONFIG", `${name} is "${text}", but must be a whole number from ${min} to ${max}.`);
+  throw new TidingsError(
+    "BAD_CONFIG",
+    `${name} is "${text}", but must be a whole number from ${min} to ${max}.`,
+  );
 }

@@ -19,7 +19,10 @@ export interface HttpServer {
 const EXAMPLE = new URL("../examples/employees-2000.csv", import.meta.url);
 
 /** @throws TidingsError PORT_IN_USE or ADDRESS_UNUSABLE */
-export async function serveHttp(app: GiftGenius, { host, port }: Pick<Config, "host" | "port">): Promise<HttpServer> {
+export async function serveHttp(
+  app: GiftGenius,
+  { host, port }: Pick<Config, "host" | "port">,
+): Promise<HttpServer> {
   let url = "";
   const tidings = createHttpHandler(app.tidings, { server: () => app.createServer(url) });
   const server = createServer((request, response) => {
@@ -36,7 +39,9 @@ export async function serveHttp(app: GiftGenius, { host, port }: Pick<Config, "h
     if (await tidings.handle(request, response)) return;
     const forbidden = findForbidden(request, {});
     if (forbidden !== undefined) {
-      return sendJson(response, 403, { error: info("FORBIDDEN", forbidden, "Open the page at its own address.") });
+      return sendJson(response, 403, {
+        error: info("FORBIDDEN", forbidden, "Open the page at its own address."),
+      });
     }
     const path = (request.url ?? "/").split("?", 1)[0];
     const route = `${request.method === "HEAD" ? "GET" : request.method} ${path}`;
@@ -47,7 +52,9 @@ export async function serveHttp(app: GiftGenius, { host, port }: Pick<Config, "h
         return sendJson(response, 200, { status: "ok", store: app.tidings.store, version: VERSION });
       case "GET /examples/employees-2000.csv":
         response.writeHead(200, { "content-type": "text/csv; charset=utf-8" });
-        createReadStream(EXAMPLE).on("error", () => response.destroy()).pipe(response);
+        createReadStream(EXAMPLE)
+          .on("error", () => response.destroy())
+          .pipe(response);
         return;
       case "POST /uploads":
         return receiveUpload(request, response);
@@ -108,7 +115,10 @@ function sendPage(response: ServerResponse): void {
 }
 
 function sendJson(response: ServerResponse, status: number, body: object): void {
-  response.writeHead(status, { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" });
+  response.writeHead(status, {
+    "content-type": "application/json; charset=utf-8",
+    "cache-control": "no-store",
+  });
   response.end(JSON.stringify(body));
 }
 

@@ -30,7 +30,9 @@ async function main(): Promise<void> {
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
   if ("url" in front) {
-    process.stdout.write(`GiftGenius is at ${front.url}/ (MCP at ${front.url}/mcp), store: ${config.store}\n`);
+    process.stdout.write(
+      `GiftGenius is at ${front.url}/ (MCP at ${front.url}/mcp), store: ${config.store}\n`,
+    );
   } else {
     void front.closed.then(stop);
   }

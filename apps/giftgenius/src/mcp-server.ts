@@ -25,7 +25,14 @@ export interface GiftServerParts {
   readonly serverUrl: string;
 }
 
-export function createGiftServer({ tidings, uploads, feed, bulk, refresh, serverUrl }: GiftServerParts): McpServer {
+export function createGiftServer({
+  tidings,
+  uploads,
+  feed,
+  bulk,
+  refresh,
+  serverUrl,
+}: GiftServerParts): McpServer {
   const server = new McpServer({ name: "giftgenius", version: VERSION });
 
   registerJob(server, tidings, bulk, {
@@ -67,12 +74,18 @@ export function createGiftServer({ tidings, uploads, feed, bulk, refresh, server
   server.registerResource(
     "gift_recommendations",
     new ResourceTemplate("resource:gifts:{jobId}", { list: undefined }),
-    { title: "Gift recommendations", description: "The result of a bulk gift analysis.", mimeType: "application/json" },
+    {
+      title: "Gift recommendations",
+      description: "The result of a bulk gift analysis.",
+      mimeType: "application/json",
+    },
     async (uri, { jobId }, context) => {
       try {
         const owner = defaultOwner({ authInfo: context.http?.authInfo });
         const document = await readGiftResource(tidings, owner, String(jobId));
-        return { contents: [{ uri: uri.href, mimeType: "application/json", text: JSON.stringify(document) }] };
+        return {
+          contents: [{ uri: uri.href, mimeType: "application/json", text: JSON.stringify(document) }],
+        };
       } catch (error) {
         throw toResourceError(error, uri.href);
       }
@@ -82,7 +95,11 @@ export function createGiftServer({ tidings, uploads, feed, bulk, refresh, server
   server.registerResource(
     "product_feed",
     PRODUCT_FEED_URI,
-    { title: "Product feed", description: "The catalogue that gifts are chosen from.", mimeType: "application/json" },
+    {
+      title: "Product feed",
+      description: "The catalogue that gifts are chosen from.",
+      mimeType: "application/json",
+    },
     async (uri) => {
       const { version, gifts } = feed.current;
       const document = { version, loadedAt: feed.loadedAt, gifts: gifts.length };

@@ -1,5 +1,6 @@
 /** The shop's catalogue as it stands now. A refresh swaps the whole snapshot; who works with the old one finishes with it. */
 import { fileURLToPath } from "node:url";
+import { TidingsError } from "tidings";
 import type { Catalogue } from "./matching/catalogue.ts";
 import { loadCatalogue } from "./matching/catalogue.ts";
 
@@ -15,7 +16,14 @@ export interface ProductFeed {
 /** @param folder - Undefined = the catalogue that comes with the application. */
 export async function openProductFeed(folder: string | undefined): Promise<ProductFeed> {
   const home = folder ?? fileURLToPath(new URL("../catalogue", import.meta.url));
-  let current = await loadCatalogue(home);
+  let current = await loadCatalogue(home).catch((error: unknown) => {
+    // Told to the operator only: a client that refreshes the feed learns the file's name, not its place.
+    if (folder === undefined || !(error instanceof TidingsError)) throw error;
+    throw new TidingsError(error.code, error.message, {
+      hint: `GIFTGENIUS_CATALOGUE is "${folder}".`,
+      cause: error,
+    });
+  });
   let loadedAt = new Date().toISOString();
   return {
     get current() {

@@ -37,17 +37,26 @@ export interface Uploads {
   close(): Promise<void>;
 }
 
-/** @param folder - Where to keep the files; undefined = a temporary folder that is removed at the end. */
+/**
+ * @param folder - Where to keep the files, in a folder that exists; undefined = a temporary folder that is removed at
+ *   the end.
+ */
 export async function openUploads(folder: string | undefined): Promise<Uploads> {
   const home = folder ?? (await mkdtemp(join(tmpdir(), "giftgenius-")));
   try {
-    await mkdir(home, { recursive: true });
+    await mkdir(home).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST") throw error;
+    });
     await removeOld(home);
   } catch (error) {
-    throw new TidingsError("UPLOADS_UNWRITABLE", `The folder for uploads, ${home}, cannot be used: ${(error as Error).message}.`, {
-      hint: "Make the folder writable, or choose another place by TIDINGS_STORE.",
-      cause: error,
-    });
+    throw new TidingsError(
+      "UPLOADS_UNWRITABLE",
+      `The folder for uploads, ${home}, cannot be used: ${(error as Error).message}.`,
+      {
+        hint: "Make the folder writable, or choose another place by TIDINGS_STORE.",
+        cause: error,
+      },
+    );
   }
   const pathOf = ({ sha256 }: Upload): string => join(home, `${sha256}.csv`);
 
@@ -87,9 +96,13 @@ export async function openUploads(folder: string | undefined): Promise<Uploads> 
     async find(tidings, owner, uploadId) {
       const upload = await tidings.transaction(owner, (values) => values.get(keyOf(uploadId)));
       if (upload === undefined) {
-        throw new TidingsError("UPLOAD_NOT_FOUND", "No such upload: it never existed, it expired, or it is not yours.", {
-          hint: "Upload the file again by POST /uploads.",
-        });
+        throw new TidingsError(
+          "UPLOAD_NOT_FOUND",
+          "No such upload: it never existed, it expired, or it is not yours.",
+          {
+            hint: "Upload the file again by POST /uploads.",
+          },
+        );
       }
       return upload as Upload;
     },

@@ -1,4 +1,6 @@
 /** Tidings: durable jobs and events. Define jobs, start them, read their story. */
+export type { Engine, JobTransaction, Transaction } from "./engine/engine.ts";
+export { openEngine } from "./engine/open-engine.ts";
 export type { EventDefinition, EventFrom } from "./model/define-event.ts";
 export { defineEvent } from "./model/define-event.ts";
 export type { ErrorCode, ErrorInfo } from "./model/error.ts";

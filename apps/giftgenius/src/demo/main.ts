@@ -20,14 +20,16 @@ import { createProgressBar } from "./progress-bar.ts";
 import { printReport, proveWhole } from "./proof.ts";
 import { printRecommendations } from "./results-table.ts";
 import type { ServerProcess } from "./server-process.ts";
-import { startServer } from "./server-process.ts";
+import { RUN_ARGS, startServer } from "./server-process.ts";
 
 const EXAMPLE = fileURLToPath(new URL("../../examples/employees-2000.csv", import.meta.url));
 const MAKER = fileURLToPath(new URL("../../examples/make-employees.ts", import.meta.url));
 /** Large enough that matching takes a moment on a fast machine. */
 const ROWS_TO_KILL = 120_000;
 
-const { values } = parseArgs({ options: { kill: { type: "boolean", default: false }, rows: { type: "string" } } });
+const { values } = parseArgs({
+  options: { kill: { type: "boolean", default: false }, rows: { type: "string" } },
+});
 
 async function main(): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), "giftgenius-demo-"));
@@ -35,7 +37,9 @@ async function main(): Promise<number> {
   const matchLog = join(folder, "matches.log");
   const env = { TIDINGS_STORE: store, GIFTGENIUS_MATCH_LOG: values.kill ? matchLog : "" };
   const bar = createProgressBar(process.stdout);
-  let server = await startServer({ ...env, PORT: process.env.PORT ?? "3000" }).catch(() => startServer({ ...env, PORT: "0" }));
+  let server = await startServer({ ...env, PORT: process.env.PORT ?? "3000" }).catch(() =>
+    startServer({ ...env, PORT: "0" }),
+  );
   try {
     bar.note(`The server runs at ${server.url} (process ${server.pid}), its store is ${store}`);
     const file = fileToUse(folder);
@@ -68,7 +72,13 @@ async function main(): Promise<number> {
     bar.note(`The page of this job: ${server.url}/#job=${jobId}`);
     let whole = complete;
     if (values.kill && complete) {
-      const proof = await proveWhole({ client, jobId, seen: events, matchLog, killed: restarted !== undefined });
+      const proof = await proveWhole({
+        client,
+        jobId,
+        seen: events,
+        matchLog,
+        killed: restarted !== undefined,
+      });
       whole = printReport(proof, bar.note);
     }
     await client.close();
@@ -83,9 +93,10 @@ async function main(): Promise<number> {
 function fileToUse(folder: string): string {
   const rows = values.rows === undefined ? (values.kill ? ROWS_TO_KILL : undefined) : Number(values.rows);
   if (rows === undefined) return EXAMPLE;
-  if (!Number.isInteger(rows) || rows < 1) throw new Error(`--rows is "${values.rows}", but must be a whole number from 1.`);
+  if (!Number.isInteger(rows) || rows < 1)
+    throw new Error(`--rows is "${values.rows}", but must be a whole number from 1.`);
   const file = join(folder, "employees.csv");
-  const made = spawnSync(process.execPath, [...process.execArgv, MAKER, "--rows", String(rows), "--out", file], {
+  const made = spawnSync(process.execPath, [...RUN_ARGS, MAKER, "--rows", String(rows), "--out", file], {
     stdio: ["ignore", "ignore", "inherit"],
   });
   if (made.status !== 0) throw new Error("The file of employees could not be made.");
@@ -105,7 +116,10 @@ async function upload(url: string, file: string): Promise<string> {
 }
 
 async function connect(url: string): Promise<Client> {
-  const client = new Client({ name: "giftgenius-demo", version: "0.1.0" }, { versionNegotiation: { mode: "auto" } });
+  const client = new Client(
+    { name: "giftgenius-demo", version: "0.1.0" },
+    { versionNegotiation: { mode: "auto" } },
+  );
   await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`)));
   return client;
 }
@@ -113,7 +127,13 @@ async function connect(url: string): Promise<Client> {
 /** The first report of matching between its ends. */
 function isHalfWay(event: TidingsEvent): boolean {
   const { type, stageKey, percentage } = event as { type: string; stageKey?: string; percentage?: number };
-  return type === "job.progress" && stageKey === "match" && percentage !== undefined && percentage > 40 && percentage < 70;
+  return (
+    type === "job.progress" &&
+    stageKey === "match" &&
+    percentage !== undefined &&
+    percentage > 40 &&
+    percentage < 70
+  );
 }
 
 async function killAndRestart(
@@ -138,7 +158,9 @@ main().then(
     process.exitCode = code;
   },
   (error: unknown) => {
-    process.stderr.write(`The demonstration did not work: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.stderr.write(
+      `The demonstration did not work: ${error instanceof Error ? error.message : String(error)}\n`,
+    );
     process.exitCode = 1;
   },
 );

@@ -43,6 +43,7 @@ function describe(event: TidingsEvent): string {
     message?: string;
     reason?: string;
   };
-  if (error !== undefined) return `${error.code}: ${error.message}${error.hint === undefined ? "" : ` ${error.hint}`}`;
+  if (error !== undefined)
+    return `${error.code}: ${error.message}${error.hint === undefined ? "" : ` ${error.hint}`}`;
   return summary ?? message ?? reason ?? "";
 }

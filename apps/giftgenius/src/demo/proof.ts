@@ -24,11 +24,13 @@ export async function proveWhole(options: {
 }): Promise<readonly Check[]> {
   const { client, jobId, seen, matchLog, killed } = options;
   const log = await readLog(client, jobId);
-  const ids = (events: readonly { readonly eventId: string }[]): string => events.map(({ eventId }) => eventId).join(" ");
+  const ids = (events: readonly { readonly eventId: string }[]): string =>
+    events.map(({ eventId }) => eventId).join(" ");
   const shown = seen.flatMap((event) => ("percentage" in event ? (event.percentage as number) : []));
   const boundaries = [10, 40, 70, 100].map((end) => shown.filter((value) => value === end).length);
   const people = new Map<string, number>();
-  for await (const { email } of recommendationsOf(client, jobId)) people.set(email, (people.get(email) ?? 0) + 1);
+  for await (const { email } of recommendationsOf(client, jobId))
+    people.set(email, (people.get(email) ?? 0) + 1);
   const { counts } = (await client.callTool({ name: "get_job", arguments: { jobId } })).structuredContent as {
     counts: { accepted: number };
   };
@@ -45,8 +47,16 @@ export async function proveWhole(options: {
       holds: seen.every(({ seq }, index) => seq === index + 1),
       seen: `1 … ${seen.at(-1)?.seq}`,
     },
-    { what: "progress only ever rose", holds: shown.every((value, index) => index === 0 || value > (shown[index - 1] ?? 0)), seen: `${shown.length} reports` },
-    { what: "each stage ended exactly once", holds: boundaries.every((times) => times === 1), seen: boundaries.join(", ") },
+    {
+      what: "progress only ever rose",
+      holds: shown.every((value, index) => index === 0 || value > (shown[index - 1] ?? 0)),
+      seen: `${shown.length} reports`,
+    },
+    {
+      what: "each stage ended exactly once",
+      holds: boundaries.every((times) => times === 1),
+      seen: boundaries.join(", "),
+    },
     {
       what: "each accepted employee is in the result once",
       holds: people.size === counts.accepted && [...people.values()].every((times) => times === 1),

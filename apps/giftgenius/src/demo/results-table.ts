@@ -5,7 +5,11 @@ import { giftsUri } from "../jobs/gift-result.ts";
 
 const ROWS = 12;
 
-export async function printRecommendations(client: Client, jobId: string, print: (line: string) => void): Promise<void> {
+export async function printRecommendations(
+  client: Client,
+  jobId: string,
+  print: (line: string) => void,
+): Promise<void> {
   const { contents } = await client.readResource({ uri: giftsUri(jobId) });
   const [content] = contents;
   const text = content !== undefined && "text" in content ? content.text : "{}";
@@ -37,8 +41,22 @@ function money(cents: number, currency: string): string {
   return new Intl.NumberFormat("en", { style: "currency", currency }).format(cents / 100);
 }
 
-function cells(name: string, department: string, budget: string, gift: string, price: string, why: string): string {
-  return [cell(name, 22), cell(department, 16), budget.padStart(9), cell(gift, 44), price.padStart(9), why].join("  ");
+function cells(
+  name: string,
+  department: string,
+  budget: string,
+  gift: string,
+  price: string,
+  why: string,
+): string {
+  return [
+    cell(name, 22),
+    cell(department, 16),
+    budget.padStart(9),
+    cell(gift, 44),
+    price.padStart(9),
+    why,
+  ].join("  ");
 }
 
 function cell(text: string, width: number): string {

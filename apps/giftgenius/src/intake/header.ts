@@ -29,10 +29,12 @@ export function declaredDelimiter(sample: string): Delimiter | undefined {
  * Only the header counts: amounts in rows hold commas.
  */
 export function detectDelimiter(sample: string): Delimiter {
+  // A blank line of one delimiter would be a name to the others.
+  const text = sample.replace(/^[\s,;]+/, "");
   let best: Delimiter = ",";
   let bestScore = -1;
   for (const delimiter of DELIMITERS) {
-    const names = firstRecord(sample, delimiter);
+    const names = firstRecord(text, delimiter);
     const score = names.filter((name) => columnOf(name) !== undefined).length * 1000 + names.length;
     if (score > bestScore) {
       best = delimiter;

@@ -103,7 +103,7 @@ function refuseBinary(start: Buffer): void {
 }
 
 function refuseNul(sample: string): void {
-  if (sample.slice(0, 256).includes("\0")) {
+  if (/^[^\r\n]{0,255}\0/.test(sample)) {
     throw new PermanentError(
       "UNKNOWN_ENCODING",
       "The file begins with NUL bytes between its letters, so it is UTF-16 without a mark or no text at all.",

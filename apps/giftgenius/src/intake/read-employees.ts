@@ -6,7 +6,6 @@
  * What concerns the whole file ends the reading with a PermanentError; what concerns one row is that row's verdict.
  * Memory does not grow with the rows, except for at most 32 bytes for each person met.
  */
-import { pipeline, Readable } from "node:stream";
 import { CsvError, parse } from "csv-parse";
 import { PermanentError } from "tidings";
 import type { Delimiter } from "./header.ts";
@@ -44,8 +43,8 @@ export const MAX_RECORD = 4 * 1024 * 1024;
  *
  * @throws PermanentError `EMPTY_FILE` (nothing but blanks), `NO_EMPLOYEES` (a header and nothing behind it),
  *   `NO_EMAIL_COLUMN`, `NO_BUDGET_COLUMN` (without a default budget), `DUPLICATE_COLUMN`, `TOO_MANY_COLUMNS`,
- *   `UNKNOWN_ENCODING`, `NOT_A_TEXT_FILE`, `UNCLOSED_QUOTE` or `RECORD_TOO_LONG`. The last four may come after
- *   some of the records before the fault were given.
+ *   `NOT_A_TEXT_FILE`, `UNKNOWN_ENCODING`, `UNCLOSED_QUOTE` or `RECORD_TOO_LONG`: the last three after all
+ *   records before the fault were given.
  */
 export async function* readEmployees(
   source: AsyncIterable<Uint8Array>,
@@ -59,23 +58,17 @@ export async function* readEmployees(
     const delimiter = declared ?? detectDelimiter(text.sample);
     let judge: ReturnType<typeof createJudge> | undefined;
     let record = 0;
-    for await (const row of rowsOf(text.pieces, delimiter, declared !== undefined)) {
-      options.signal?.throwIfAborted();
-      if (judge === undefined) {
-        if (row.fields.some((field) => field.includes("\uFFFD"))) throw unknownEncoding(row.line);
-        const header = readHeader(row.fields);
-        refuseMissingBudgets(header.positions.budget, options.defaultBudgetCents);
-        const isProven = text.isDeclared || row.fields.some((field) => /[^\0-\x7F]/.test(field));
-        judge = createJudge(header, delimiter, isProven, options);
-        continue;
+    for await (const rows of rowsOf(text.pieces, delimiter, declared !== undefined)) {
+      for (const row of rows) {
+        options.signal?.throwIfAborted();
+        if (judge === undefined) {
+          judge = judgeBehind(row, delimiter, text.isDeclared, options);
+          continue;
+        }
+        record += 1;
+        const verdict = judge(row.fields, row.line);
+        yield { record, line: row.line, bytesRead: text.bytesBefore(row.end), ...verdict };
       }
-      record += 1;
-      yield {
-        record,
-        line: row.line,
-        bytesRead: text.bytesBefore(row.end),
-        ...judge(row.fields, row.line),
-      };
     }
     if (judge === undefined) {
       throw new PermanentError("EMPTY_FILE", "The file is empty.", {
@@ -92,6 +85,26 @@ export async function* readEmployees(
   }
 }
 
+/** Reads the header and prepares the judge of the rows behind it. */
+function judgeBehind(
+  { fields, line }: Row,
+  delimiter: Delimiter,
+  isEncodingDeclared: boolean,
+  options: ReadOptions,
+): ReturnType<typeof createJudge> {
+  if (fields.some((field) => field.includes("\uFFFD"))) throw unknownEncoding(line);
+  const header = readHeader(fields);
+  if (header.positions.budget === undefined && options.defaultBudgetCents === undefined) {
+    throw new PermanentError(
+      "NO_BUDGET_COLUMN",
+      "The file has no column named budget, and no default budget was given.",
+      { hint: "Add a column named budget, or start again with a default budget." },
+    );
+  }
+  const isProven = isEncodingDeclared || fields.some((field) => /[^\0-\x7F]/.test(field));
+  return createJudge(header, delimiter, isProven, options);
+}
+
 interface Row {
   readonly fields: string[];
   /** The physical line on which the row starts. */
@@ -100,13 +113,14 @@ interface Row {
   readonly end: number;
 }
 
-/** Rows that are not blank, the header first. */
+/** Rows that are not blank, the header first, in batches as they come out of the pieces. */
 async function* rowsOf(
   pieces: AsyncIterable<Buffer>,
   delimiter: Delimiter,
   skipsFirstLine: boolean,
-): AsyncGenerator<Row, void, undefined> {
+): AsyncGenerator<readonly Row[], void, undefined> {
   let nextLine = 1;
+  let rows: Row[] = [];
   const parser = parse({
     bom: false,
     delimiter,
@@ -116,25 +130,33 @@ async function* rowsOf(
     // Behind the column limit a row is one long field, so that a line of delimiters cannot fill the memory.
     ignore_last_delimiters: MAX_COLUMNS + 2,
     max_record_size: MAX_RECORD,
-    // Lines are counted here, while parsing, because a fault of the parser discards the rows that wait to be read;
-    // and by us, because the parser's own count takes CRLF inside quotes for two lines.
+    // Rows are taken here and not read from the stream, because a fault discards what waits in a stream. Lines are
+    // counted by us, because the parser's own count takes CRLF inside quotes for two lines.
     on_record: (fields, info) => {
-      const row: Row = { fields, line: nextLine, end: info.bytes };
+      const line = nextLine;
       nextLine += 1 + countBreaks(fields);
-      // The parser passes on whatever it gets; its types only know rows of texts.
-      return row as never;
+      const isDeclaration = line === 1 && skipsFirstLine;
+      if (!isDeclaration && fields.some((field) => field.trim() !== "")) {
+        rows.push({ fields, line, end: info.bytes });
+      }
+      return null;
     },
   });
-  // Errors of the pieces and of the parser both reach the loop below: the pipeline destroys the parser with them.
-  pipeline(Readable.from(pieces), parser, () => {});
-  try {
-    for await (const row of parser as AsyncIterable<Row>) {
-      const isDeclaration = row.line === 1 && skipsFirstLine;
-      if (!isDeclaration && row.fields.some((field) => field.trim() !== "")) yield row;
-    }
-  } catch (error) {
-    throw error instanceof CsvError ? asPermanent(error, nextLine) : error;
+  const taken = (): Row[] => {
+    const batch = rows;
+    rows = [];
+    return batch;
+  };
+  // Every fault is also given to the callback of the write that met it.
+  parser.on("error", () => {});
+  for await (const piece of pieces) {
+    const fault = await new Promise<Error | null | undefined>((done) => parser.write(piece, done));
+    yield taken();
+    if (fault) throw asPermanent(fault, nextLine);
   }
+  const fault = await new Promise<Error | null | undefined>((done) => parser.end(done));
+  yield taken();
+  if (fault) throw asPermanent(fault, nextLine);
 }
 
 function countBreaks(fields: readonly string[]): number {
@@ -145,7 +167,8 @@ function countBreaks(fields: readonly string[]): number {
   return breaks;
 }
 
-function asPermanent(error: CsvError, line: number): unknown {
+function asPermanent(error: Error, line: number): Error {
+  if (!(error instanceof CsvError)) return error;
   const where = `the record that starts on line ${line}`;
   const column = typeof error.column === "number" ? ` in column ${error.column + 1}` : "";
   if (error.code === "CSV_QUOTE_NOT_CLOSED") {
@@ -163,13 +186,4 @@ function asPermanent(error: CsvError, line: number): unknown {
     );
   }
   return error;
-}
-
-function refuseMissingBudgets(position: number | undefined, defaultBudgetCents: number | undefined): void {
-  if (position !== undefined || defaultBudgetCents !== undefined) return;
-  throw new PermanentError(
-    "NO_BUDGET_COLUMN",
-    "The file has no column named budget, and no default budget was given.",
-    { hint: "Add a column named budget, or start again with a default budget." },
-  );
 }

@@ -22,8 +22,12 @@ export function createSeenPeople(): SeenPeople {
   let size = 0;
   let high = 0;
   let low = 0;
+  let digested: string | undefined;
 
   function digest(person: string): void {
+    // Whoever is added was asked for just before.
+    if (person === digested) return;
+    digested = person;
     const bytes = hash("sha256", person, "buffer");
     high = bytes.readUInt32LE(0);
     low = bytes.readUInt32LE(4) || 1;

@@ -43,7 +43,12 @@ export interface BulkParts {
   readonly feed: ProductFeed;
   readonly uploads: Uploads;
   /** Reads back what the job has stored. */
-  readonly readItems: (owner: string, jobId: string, offset: number, limit: number) => Promise<{ readonly items: readonly unknown[]; readonly total: number }>;
+  readonly readItems: (
+    owner: string,
+    jobId: string,
+    offset: number,
+    limit: number,
+  ) => Promise<{ readonly items: readonly unknown[]; readonly total: number }>;
   /** Hears of every single match, before it is stored. */
   readonly onMatch?: (jobId: string, record: number) => void;
 }
@@ -90,10 +95,18 @@ export function bulkGiftAnalysis(parts: BulkParts): BulkGiftAnalysis {
 async function employeesOf(parts: BulkParts, input: BulkInput, signal: AbortSignal) {
   const source = await parts.uploads.open(input.file);
   const { currency, defaultBudgetCents } = input;
-  return readEmployees(source, { currency, signal, ...(defaultBudgetCents === undefined ? {} : { defaultBudgetCents }) });
+  return readEmployees(source, {
+    currency,
+    signal,
+    ...(defaultBudgetCents === undefined ? {} : { defaultBudgetCents }),
+  });
 }
 
-async function surveyFile(parts: BulkParts, input: BulkInput, context: JobContext<StageKey>): Promise<Survey> {
+async function surveyFile(
+  parts: BulkParts,
+  input: BulkInput,
+  context: JobContext<StageKey>,
+): Promise<Survey> {
   let total = 0;
   let rejectedTotal = 0;
   const rejected: RowNote[] = [];
@@ -122,7 +135,8 @@ async function learnInterests(
 ): Promise<void> {
   for await (const row of await employeesOf(parts, input, context.signal)) {
     if (row.outcome === "accepted") matcher.understand(row.employee);
-    if (row.record % 100 === 0) await context.progress("extract_interests", fractionOf(row.record, survey.total + 1));
+    if (row.record % 100 === 0)
+      await context.progress("extract_interests", fractionOf(row.record, survey.total + 1));
   }
   await context.progress("extract_interests", 1);
 }
@@ -134,7 +148,12 @@ async function matchAll(
   survey: Survey,
   context: JobContext<StageKey>,
 ): Promise<Checkpoint> {
-  let state = (context.resumed as Checkpoint | undefined) ?? { record: 0, matched: 0, warnings: [], warningsTotal: 0 };
+  let state = (context.resumed as Checkpoint | undefined) ?? {
+    record: 0,
+    matched: 0,
+    warnings: [],
+    warningsTotal: 0,
+  };
   let batch: Recommendation[] = [];
   let notes: RowNote[] = [];
 
@@ -188,7 +207,8 @@ async function assemble(
       gifts += recommendation.gifts.length;
       firstChoiceCents += recommendation.gifts[0]?.priceCents ?? 0;
     }
-    if (employees < survey.accepted) await context.progress("assemble", fractionOf(employees, survey.accepted + 1));
+    if (employees < survey.accepted)
+      await context.progress("assemble", fractionOf(employees, survey.accepted + 1));
   }
   if (employees !== survey.accepted) {
     throw new Error(`${survey.accepted} people were accepted, but ${employees} recommendations are stored.`);

@@ -3,9 +3,9 @@
  *
  *   how well it answers the interest    1 for its first tag, less for later ones
  *   further interests it answers too    + 0.3 each
- *   how well it uses the budget         1 from 40 % of it, falling to 0.25 for trifles; what costs more is out
+ *   how well it uses the budget         1 from 40 % to all of it, 0.75 falling to 0.1 below; what costs more is out
  *   a tag common in the department      + 0.05
- *   chance, the same for ever           + 0 to 0.3 by a hash of person and sku: colleagues get different gifts
+ *   chance, the same for ever           + 0 to 0.25 by a hash of person and sku: colleagues get different gifts
  */
 import { PermanentError } from "tidings";
 import { hasWholeUnits } from "../intake/money.ts";
@@ -49,11 +49,12 @@ export interface Ranking {
 }
 
 const GOOD_SHARE = 0.4;
-const TRIFLE = 0.25;
+const BELOW = 0.75;
+const TRIFLE = 0.1;
 const FURTHER_INTEREST = 0.3;
 const NUDGE = 0.05;
-const CHANCE = 0.3;
-const LATER_TAG = [1, 0.8, 0.65];
+const CHANCE = 0.25;
+const TAG_ORDER = [1, 0.85, 0.75];
 
 /** Prepares the offers of a catalogue. @throws PermanentError `UNKNOWN_CURRENCY`. */
 export function createRanking(
@@ -90,8 +91,8 @@ export function createRanking(
 
     function score(offer: Offer, tag: string, tags: readonly string[]): number {
       const share = offer.priceCents / budgetCents;
-      const fit = share >= GOOD_SHARE ? 1 : TRIFLE + (1 - TRIFLE) * (share / GOOD_SHARE);
-      let answers = LATER_TAG[offer.tags.indexOf(tag)] ?? 0.5;
+      const fit = share >= GOOD_SHARE ? 1 : TRIFLE + (BELOW - TRIFLE) * (share / GOOD_SHARE);
+      let answers = TAG_ORDER[offer.tags.indexOf(tag)] ?? 0.6;
       let nudge = 0;
       for (const each of offer.tags) {
         if (each !== tag && tags.includes(each)) answers += FURTHER_INTEREST;

@@ -22,20 +22,21 @@ export function isHan(text: string): boolean {
 }
 
 /**
- * How far a typed word is from a known one: 0 the same, 1 another ending or a doubled letter, 2 or 3 one or two
- * slips of the keyboard; undefined when they are different words.
+ * How far a typed word is from a known one: 0 the same, 1 another ending or another spelling of the same sound,
+ * 2 or 3 one or two slips of the keyboard; undefined when they are different words.
  *
- * Careful on purpose: short words must be exact (`gold` is not `golf`), the first letter must be right, and slips
- * are counted against the shorter word (`cards` is not `cars`).
+ * Careful on purpose: short words must be exact (`gold` is not `golf`), the first letter must be right, slips are
+ * counted against the shorter word (`cards` is not `cars`), and below seven letters a wrong letter makes another
+ * word (`proto` is not `photo`), a missing, added or swapped one does not.
  */
 export function wordDistance(typed: string, known: string): number | undefined {
   if (typed === known) return 0;
   if (typed[0] !== known[0]) return undefined;
-  if (isOtherEnding(typed, known) || hasDoubledLetter(typed, known)) return 1;
+  if (isOtherEnding(typed, known) || soundsAlike(typed, known)) return 1;
   const shorter = Math.min(typed.length, known.length);
   const allowed = shorter < 5 ? 0 : shorter < 8 ? 1 : 2;
   if (Math.abs(typed.length - known.length) > allowed) return undefined;
-  const slips = countSlips(typed, known);
+  const slips = countSlips(typed, known, shorter < 7 ? 2 : 1);
   return slips <= allowed ? slips + 1 : undefined;
 }
 
@@ -47,19 +48,29 @@ function isOtherEnding(a: string, b: string): boolean {
   return (short.length >= 3 && ending === "s") || (short.length >= 5 && ending.length <= 2);
 }
 
-function hasDoubledLetter(a: string, b: string): boolean {
-  return Math.min(a.length, b.length) >= 4 && a.replace(/(.)\1+/gu, "$1") === b.replace(/(.)\1+/gu, "$1");
+/** `chese` and `cheese`, `musik` and `music`, `ajedres` and `ajedrez`. */
+function soundsAlike(a: string, b: string): boolean {
+  return Math.min(a.length, b.length) >= 4 && soundOf(a) === soundOf(b);
 }
 
-/** Letters added, left out, changed or swapped with their neighbour. */
-function countSlips(a: string, b: string): number {
+function soundOf(word: string): string {
+  return word
+    .replaceAll("ph", "f")
+    .replace(/[kq]/g, "c")
+    .replaceAll("z", "s")
+    .replaceAll("y", "i")
+    .replace(/(.)\1+/gu, "$1");
+}
+
+/** Letters added, left out or swapped with their neighbour count 1, wrong letters as given. */
+function countSlips(a: string, b: string, wrongLetter: number): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i += 1) {
     const row = [i];
     for (let j = 1; j <= b.length; j += 1) {
-      const isSame = a[i - 1] === b[j - 1];
-      let cost = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + (isSame ? 0 : 1));
+      const change = a[i - 1] === b[j - 1] ? 0 : wrongLetter;
+      let cost = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + change);
       if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
         cost = Math.min(cost, (beforeLast[j - 2] ?? 0) + 1);
       }

@@ -16,7 +16,7 @@ export function watchFeed(server, after, { onChanges, onConnection }) {
     after,
     onFrame({ event, data }) {
       if (event !== "resource.updated") return;
-      const { eventId, resourceId } = JSON.parse(data);
+      const { eventId, resourceId } = data;
       if (resourceId !== FEED || seen.has(eventId)) return;
       seen.add(eventId);
       onChanges(seen.size);
@@ -51,8 +51,8 @@ function endOf(server, jobId) {
   return new Promise((resolve, reject) => {
     const stream = server.follow(`/jobs/${encodeURIComponent(jobId)}/events`, {
       onFrame({ id, event, data }) {
-        if (event === "snapshot") foldSnapshot(story, JSON.parse(data));
-        else foldEvent(story, JSON.parse(data), id);
+        if (event === "snapshot") foldSnapshot(story, data);
+        else foldEvent(story, data, id);
         if (story.hasProgress) tellFeed(`Reading the product feed again, ${Math.floor(story.percentage)}%…`);
         if (!hasEnded(story)) return;
         stream.stop();

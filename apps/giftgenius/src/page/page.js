@@ -31,10 +31,9 @@ function paint() {
     part("choose").hidden = state.story !== undefined || state.lost === true;
     paintConnection(state.connection);
     paintRun(state);
-    part("result").toggleAttribute(
-      "data-old",
-      state.story !== undefined && state.result?.jobId !== state.story.jobId,
-    );
+    const isOld = state.story !== undefined && state.result?.jobId !== state.story.jobId;
+    part("result").toggleAttribute("data-old", isOld);
+    part("old-note").hidden = !isOld || hasEnded(state.story);
     const running = state.story !== undefined && !hasEnded(state.story);
     const { changes = 0, acting } = state;
     part("refresh").disabled = running || acting === true || state.result === undefined;
@@ -82,8 +81,8 @@ function open(jobId, { keepResult = false, replace = false } = {}) {
   follower = server.follow(`/jobs/${encodeURIComponent(jobId)}/events`, {
     onFrame({ id, event, data }) {
       state.lastHeardAt = Date.now();
-      if (event === "snapshot") foldSnapshot(story, JSON.parse(data));
-      else foldEvent(story, JSON.parse(data), id);
+      if (event === "snapshot") foldSnapshot(story, data);
+      else foldEvent(story, data, id);
       if (story.stage !== stage) announce(`${Math.floor(story.percentage)} percent. ${story.stage}`);
       stage = story.stage;
       if (hasEnded(story)) atEnd(story);

@@ -60,7 +60,7 @@ function titleOf({ story, canceling, isRefresh }) {
   if (story.status === "failed") return "This did not work out";
   if (story.status === "canceled") return "Canceled";
   if (canceling) return "Cancelling…";
-  if (story.status === "pending" && story.retrying === undefined) return "Waiting for a free worker";
+  if (story.status === "pending" && story.retrying === undefined) return "Getting started";
   return isRefresh ? "Making the list anew" : "Finding gifts";
 }
 

@@ -18,6 +18,16 @@ export class ServerError extends Error {
   }
 }
 
+/** The object that a text stands for; what is none is passed over. */
+function parsed(json) {
+  try {
+    const value = JSON.parse(json);
+    return typeof value === "object" && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 function unreachable() {
   return new ServerError({
     code: "UNREACHABLE",
@@ -117,8 +127,8 @@ export function createServer(base) {
       if (!response.headers.get("content-type")?.startsWith("text/event-stream"))
         return await response.json();
       for await (const { data } of frames(response, () => {})) {
-        const message = JSON.parse(data || "{}");
-        if (message.id === id) return message;
+        const message = parsed(data);
+        if (message?.id === id) return message;
       }
     } catch {}
     throw unreachable();
@@ -198,8 +208,9 @@ export async function patiently(ask) {
  *                               └──────────────────────────byte──────────────────┘
  *
  * @param path - Of the stream; its query may hold anything but `after`.
- * @param reader - `onFrame(frame)`, and where wanted `after`, `onConnection(state)`, `onSilent()` after 20 s without a
- *   byte, `onStale(isStale)` after 45 s, `onEnd()` on 204, `onRefused(error)` when the server refuses for good.
+ * @param reader - `onFrame({ id, event, data })` with the data parsed, and where wanted `after`, `onConnection(state)`,
+ *   `onSilent()` after 20 s without a byte,
+ *   `onStale(isStale)` after 45 s, `onEnd()` on 204, `onRefused(error)` when the server refuses for good.
  * @returns `stop()` and `retryNow()`.
  */
 function followStream(path, { after, onFrame, onConnection, onSilent, onStale, onEnd, onRefused }) {
@@ -240,7 +251,8 @@ function followStream(path, { after, onFrame, onConnection, onSilent, onStale, o
       if (stopped) return;
       after = frame.id ?? after;
       onStale?.(false);
-      if (frame.data !== "") onFrame(frame);
+      const data = parsed(frame.data);
+      if (data !== undefined) onFrame({ id: frame.id, event: frame.event, data });
     }
   };
 

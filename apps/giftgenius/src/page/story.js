@@ -6,7 +6,7 @@
 /** The stages of the analysis, where each ends in percent. */
 export const STAGES = [
   { key: "parse", end: 10, label: "Read the file" },
-  { key: "extract_interests", end: 40, label: "Understand the interests" },
+  { key: "extract_interests", end: 40, label: "Understand interests" },
   { key: "match", end: 70, label: "Match gifts to people" },
   { key: "assemble", end: 100, label: "Put the list together" },
 ];
@@ -99,14 +99,15 @@ function time(timestamp) {
 }
 
 function advance(story, report, at) {
-  if (!(report.percentage >= story.percentage && report.percentage <= 100)) return;
-  story.percentage = report.percentage;
+  const { percentage } = report;
+  if (!Number.isFinite(percentage) || percentage < story.percentage || percentage > 100) return;
+  story.percentage = percentage;
   story.hasProgress = true;
-  story.stage = report.stage ?? story.stage;
+  story.stage = String(report.stage ?? story.stage);
   story.stageKey = report.stageKey ?? "";
   story.eta = report.etaSeconds;
   for (const { end } of STAGES) {
-    if (report.percentage >= end && !story.reached.has(end)) story.reached.set(end, at);
+    if (percentage >= end && !story.reached.has(end)) story.reached.set(end, at);
   }
 }
 

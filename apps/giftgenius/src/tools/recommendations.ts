@@ -58,7 +58,10 @@ export async function readGiftResource(tidings: Tidings, owner: string, jobId: s
       hint: "Read what was stored before its end with get_gift_recommendations, or retry the job.",
     });
   }
-  const { currency, counts, totals, warnings, rejected } = (await tidings.result(owner, jobId)) as ResultSummary;
+  const { currency, counts, totals, warnings, rejected } = (await tidings.result(
+    owner,
+    jobId,
+  )) as ResultSummary;
   const { recommendations, nextCursor } = await readRecommendations(tidings, owner, { jobId });
   return {
     jobId,
@@ -75,5 +78,8 @@ export async function readGiftResource(tidings: Tidings, owner: string, jobId: s
 async function bulkJobOf(tidings: Tidings, owner: string, jobId: string) {
   const snapshot = await tidings.get(owner, jobId);
   if (snapshot.jobType === "bulk_gift_analysis") return snapshot;
-  throw new TidingsError("BAD_INPUT", `Job ${jobId} is a ${snapshot.jobType}; only a bulk_gift_analysis has recommendations.`);
+  throw new TidingsError(
+    "BAD_INPUT",
+    `Job ${jobId} is a ${snapshot.jobType}; only a bulk_gift_analysis has recommendations.`,
+  );
 }

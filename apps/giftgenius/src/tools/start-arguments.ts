@@ -51,7 +51,8 @@ export async function toBulkInput(
       hint: `Use one of ${known.join(", ")}.`,
     });
   }
-  const defaultBudgetCents = args.defaultBudget === undefined ? undefined : Math.round(args.defaultBudget * 100);
+  const defaultBudgetCents =
+    args.defaultBudget === undefined ? undefined : Math.round(args.defaultBudget * 100);
   if (defaultBudgetCents === 0) throw new TidingsError("BAD_INPUT", "defaultBudget is less than one cent.");
   const { giftsPerEmployee, locale } = args;
   const file = await fileOf(args, parts);
@@ -69,9 +70,13 @@ async function fileOf(
   parts: { readonly uploads: Uploads; readonly findUpload: (uploadId: string) => Promise<Upload> },
 ): Promise<BulkInput["file"]> {
   if ((csv === undefined) === (uploadId === undefined)) {
-    throw new TidingsError("BAD_INPUT", `Give ${csv === undefined ? "csv or uploadId" : "either csv or uploadId, not both"}.`, {
-      hint: "Short files fit into csv; others are uploaded first by POST /uploads.",
-    });
+    throw new TidingsError(
+      "BAD_INPUT",
+      `Give ${csv === undefined ? "csv or uploadId" : "either csv or uploadId, not both"}.`,
+      {
+        hint: "Short files fit into csv; others are uploaded first by POST /uploads.",
+      },
+    );
   }
   if (uploadId !== undefined) {
     const { sha256, bytes } = await parts.findUpload(uploadId);
@@ -79,9 +84,13 @@ async function fileOf(
   }
   const content = Buffer.from(csv ?? "", "utf8");
   if (content.length > MAX_INLINE_CSV_BYTES) {
-    throw new TidingsError("PAYLOAD_TOO_LARGE", `The inline csv has ${content.length} bytes; at most ${MAX_INLINE_CSV_BYTES} fit into a call.`, {
-      hint: "Upload the file by POST /uploads and pass its uploadId.",
-    });
+    throw new TidingsError(
+      "PAYLOAD_TOO_LARGE",
+      `The inline csv has ${content.length} bytes; at most ${MAX_INLINE_CSV_BYTES} fit into a call.`,
+      {
+        hint: "Upload the file by POST /uploads and pass its uploadId.",
+      },
+    );
   }
   const { sha256, bytes } = await parts.uploads.receive(chunksOf(content));
   return { sha256, bytes };

@@ -16,6 +16,7 @@ afterAll(() => server.close());
 test("a real browser opens a page of a local server, runs its script and takes a picture", async () => {
   const browser = await launchBrowser();
   try {
+    await (await browser.newContext()).close();
     const page = await browser.newPage();
     await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
     expect(await page.title()).toMatch(/ 2$/);

@@ -7,11 +7,23 @@ import chromium from "@sparticuz/chromium";
 import type { Browser } from "playwright-core";
 import { chromium as playwright } from "playwright-core";
 
+/**
+ * Flags of the package that serve other ends than tests: one process for everything, in which closing a page closes
+ * the browser; and no same-origin policy, with which tests would see what no visitor's browser allows.
+ */
+const UNWANTED: readonly string[] = [
+  "--single-process",
+  "--no-zygote",
+  "--disable-web-security",
+  "--disable-site-isolation-trials",
+  "--allow-running-insecure-content",
+];
+
 /** Starts a headless Chromium, also as root. Close it when done. */
 export async function launchBrowser(): Promise<Browser> {
   const folder = await unpack();
   return playwright.launch({
-    args: [...chromium.args, "--no-sandbox"],
+    args: [...chromium.args.filter((flag) => !UNWANTED.includes(flag)), "--no-sandbox"],
     executablePath: join(folder, "chromium"),
     env: { ...process.env, FONTCONFIG_FILE: join(folder, "fonts.conf") },
     headless: true,

@@ -1,6 +1,6 @@
 /**
  * Follows one job to its end: opens a source, feeds an inbox, opens again after the last cursor whenever the
- * connection breaks, goes silent or skips something. The only file here that decides when something happens.
+ * connection breaks, goes silent or skips something. The one file that decides when to connect.
  */
 import type { Clock, Random } from "../model/clock.ts";
 import type { EventDefinition, EventFrom } from "../model/define-event.ts";
@@ -129,15 +129,19 @@ function tell(
   }
 
   function isOver(): boolean {
-    if (signal?.aborted === true) return true;
-    const job = inbox.get(jobId);
-    if (job === undefined) return false;
-    if (jobType !== undefined && job.jobType !== "" && job.jobType !== jobType) {
-      throw new TidingsError("BAD_INPUT", `The job "${jobId}" is a "${job.jobType}", not a "${jobType}".`, {
+    const status = inbox.get(jobId)?.status;
+    return signal?.aborted === true || (status !== undefined && hasEnded(status));
+  }
+
+  /** What the reader has not got yet. */
+  function takeReady(): TidingsEvent[] {
+    const actual = inbox.get(jobId)?.jobType ?? "";
+    if (jobType !== undefined && actual !== "" && actual !== jobType) {
+      throw new TidingsError("BAD_INPUT", `The job "${jobId}" is a "${actual}", not a "${jobType}".`, {
         hint: "Follow it with its own definition, or without one.",
       });
     }
-    return hasEnded(job.status);
+    return ready.splice(0);
   }
 
   /** Whether to ask the source again for what it passed over. The second time the story goes on without it. */
@@ -191,7 +195,7 @@ function tell(
     let hole: number | undefined;
     let holeAt = Number.POSITIVE_INFINITY;
     for (;;) {
-      if (ready.length > 0) yield* ready.splice(0);
+      yield* takeReady();
       if (isOver()) return {};
       const arrival = pull.take();
       const now = clock.monotonic();
@@ -237,7 +241,7 @@ function tell(
     signal?.addEventListener("abort", wake);
     try {
       for (let reconnect = false; ; reconnect = true) {
-        if (ready.length > 0) yield* ready.splice(0);
+        yield* takeReady();
         if (isOver()) return;
         const attempt = new AbortController();
         const after = inbox.cursorOf(jobId) ?? options.after;
@@ -249,7 +253,7 @@ function tell(
           attempt.abort();
           pull.stop();
         }
-        if (ready.length > 0) yield* ready.splice(0);
+        yield* takeReady();
         if (outcome.end === true || isOver()) return;
         const { failure, atLeastMs = 0 } = outcome;
         if (failure !== undefined && !failure.retryable) throw failure;

@@ -229,8 +229,11 @@ export function createInbox(options: InboxOptions = {}): Inbox {
   function hold(track: Track, event: TidingsEvent, seq: number, cursor: string | undefined): Receipt {
     counters.outOfOrder += 1;
     track.held.set(seq, { event, cursor });
-    if (track.held.size > maxHeld) release(track);
-    else if (track.stopWaiting === undefined && holdMs !== Number.POSITIVE_INFINITY) {
+    if (track.held.size > maxHeld) {
+      release(track);
+      return { kind: "applied", events: [event] };
+    }
+    if (track.stopWaiting === undefined && holdMs !== Number.POSITIVE_INFINITY) {
       wait(
         track,
         clock.after(holdMs, () => report(track)),

@@ -6,8 +6,8 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Clock } from "../model/clock.ts";
 import { TidingsError } from "../model/error.ts";
 
-/** Long enough for any honest batch; other writers wait as long. */
-export const CALLBACK_LIMIT_MS = 10_000;
+/** Long enough for any honest batch; shorter than the patience of other processes that want to write. */
+export const CALLBACK_LIMIT_MS = 4_000;
 
 export interface CallbackScope {
   /** @throws TidingsError BAD_DEFINITION when called from inside a callback that is still running. */

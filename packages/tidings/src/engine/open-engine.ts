@@ -4,6 +4,7 @@ import { TidingsError } from "../model/error.ts";
 import type { Engine } from "./engine.ts";
 import { createMemoryEngine } from "./memory/engine.ts";
 import { createSqliteEngine } from "./sqlite/engine.ts";
+import { systemClock, systemRandom } from "./system-clock.ts";
 
 /**
  * Opens the store that a text names: `memory:` (gone with the process) or `sqlite:PATH`, the path of a file relative
@@ -11,7 +12,10 @@ import { createSqliteEngine } from "./sqlite/engine.ts";
  *
  * @throws TidingsError BAD_DEFINITION for any other text, STORE_FAILED or STORE_TOO_NEW when it cannot be opened.
  */
-export async function openEngine(store: string, ports: { clock: Clock; random: Random }): Promise<Engine> {
+export async function openEngine(
+  store: string,
+  ports: { clock: Clock; random: Random } = { clock: systemClock, random: systemRandom },
+): Promise<Engine> {
   if (store === "memory:") return createMemoryEngine(ports);
   const path = store.startsWith("sqlite:") ? store.slice("sqlite:".length) : "";
   if (path === ":memory:") {

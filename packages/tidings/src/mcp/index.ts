@@ -10,4 +10,5 @@ export { findForbidden } from "./server/request-guard.ts";
 export { toResourceError } from "./server/resource-error.ts";
 export type { StdioHandle, StdioOptions } from "./server/serve-stdio.ts";
 export { serveTidingsStdio } from "./server/serve-stdio.ts";
+export { takeStdout } from "./server/stdout-guard.ts";
 export { toAnswer, toErrorAnswer } from "./server/tool-answer.ts";

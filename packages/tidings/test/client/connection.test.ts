@@ -35,7 +35,8 @@ describe("a follower's connection", () => {
     expect(advance(connection, { type: "lost" }, 0).delayMs).toBe(0);
     connection = advance(advance(connection, { type: "pushed" }, 0), { type: "lost" }, 1);
     expect(connection.delayMs).toBe(30_000);
-    connection = advance(advance(connection, { type: "due" }, 0), { type: "received" }, 0);
+    connection = advance(advance(connection, { type: "due" }, 0), { type: "pushed" }, 0);
+    connection = advance(connection, { type: "received" }, 0);
     expect(advance(connection, { type: "lost" }, 1).delayMs).toBe(500);
   });
 

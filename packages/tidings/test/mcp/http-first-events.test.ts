@@ -1,4 +1,7 @@
 /** What a client was promised when its stream opened, it gets: from the first event on, in every round. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Tidings } from "../../src/runtime/tidings.ts";
@@ -8,24 +11,32 @@ import { eventOf, isEnding, openEvents } from "./http-reader.ts";
 import type { Gate, World } from "./http-world.ts";
 import { createGate, createWorld, quick } from "./http-world.ts";
 
-const ROUNDS = 300;
+const ROUNDS = 200;
+const TIMEOUT_MS = 120_000;
 const JOBS = "dev.tidings/jobs";
 const STORY = ["job.created", "job.started", "job.progress", "job.progress", "job.completed"];
 
 const endsStory = (message: Message) => isEnding(eventOf(message).event.type);
 const typesOf = (messages: readonly Message[]) => messages.map((message) => eventOf(message).event.type);
 
-describe("first events, just after opening (FC-16)", () => {
+describe.each(["memory", "sqlite"])("first events, just after opening, over %s (FC-16)", (kind) => {
   let world: World;
+  let folder: string;
   beforeAll(async () => {
-    world = await createWorld();
+    folder = await mkdtemp(join(tmpdir(), "tidings-"));
+    world = await createWorld({ store: kind === "memory" ? "memory:" : `sqlite:${join(folder, "jobs.db")}` });
   });
-  afterAll(() => world.close());
+  afterAll(async () => {
+    await world.close();
+    await rm(folder, { recursive: true });
+  });
   afterEach(() => {
     expect(world.errors).toEqual([]);
   });
 
-  it(`listen: ${ROUNDS} times, a job started as soon as the headers are seen`, async () => {
+  it(`listen: ${ROUNDS} times, a job started as soon as the headers are seen`, {
+    timeout: TIMEOUT_MS,
+  }, async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const listening = await listen(world.url, { [JOBS]: { correlationId: `listen-${round}` } });
       await world.tidings.start(quick, { steps: 1 }, { correlationId: `listen-${round}` });
@@ -35,7 +46,9 @@ describe("first events, just after opening (FC-16)", () => {
     }
   });
 
-  it(`GET stream of a session: ${ROUNDS} times, a job started as soon as the headers are seen`, async () => {
+  it(`GET stream of a session: ${ROUNDS} times, a job started as soon as the headers are seen`, {
+    timeout: TIMEOUT_MS,
+  }, async () => {
     const session = await initialize(world.url);
     for (let round = 0; round < ROUNDS; round++) {
       const stream = await openStream(world.url, session);
@@ -45,7 +58,9 @@ describe("first events, just after opening (FC-16)", () => {
     }
   });
 
-  it(`server-sent events: ${ROUNDS} times, of a job and of the whole log`, async () => {
+  it(`server-sent events: ${ROUNDS} times, of a job and of the whole log`, {
+    timeout: TIMEOUT_MS,
+  }, async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const log = await openEvents(`${world.url}/events`);
       const { jobId } = await world.tidings.start(quick, { steps: 1 });
@@ -55,6 +70,35 @@ describe("first events, just after opening (FC-16)", () => {
       expect(frames.map(({ event }) => event)).toEqual(STORY);
       log.close();
     }
+  });
+});
+
+describe("a position is taken before the stream opens (FC-16)", () => {
+  it("what happens before the log is first read for the stream is told all the same", async () => {
+    const gate = createGate();
+    const late = (tidings: Tidings): Tidings => ({
+      ...tidings,
+      async *tail(request) {
+        await gate.opened;
+        yield* tidings.tail(request);
+      },
+    });
+    const world = await createWorld({ wrap: late });
+    const resource = "resource:product-feed";
+    const listening = await listen(world.url, { [JOBS]: {} });
+    const updates = await listen(world.url, { resourceSubscriptions: [resource] });
+    const log = await openEvents(`${world.url}/events`);
+    const event = { type: "resource.updated", resourceId: resource, changeType: "snapshot_ready" } as const;
+    const { event: published } = await world.tidings.publish(event, {});
+    gate.open();
+    for (const stream of [listening, updates]) {
+      expect((await stream.next())?.method).toBe("notifications/subscriptions/acknowledged");
+      expect(eventOf(await stream.next()).event).toEqual(published);
+      stream.reader.close();
+    }
+    expect(JSON.parse((await log.next())?.data ?? "")).toEqual(published);
+    log.close();
+    await world.close();
   });
 });
 
@@ -108,7 +152,9 @@ describe("between what was stored and what comes (FC-15)", () => {
               taken.push(frame);
             }
             first.close();
-            const again = await openEvents(address, { headers: { "Last-Event-ID": taken.at(-1)?.id ?? cursor } });
+            const again = await openEvents(address, {
+              headers: { "Last-Event-ID": taken.at(-1)?.id ?? cursor },
+            });
             taken.push(...(await again.rest()));
             return taken.map(({ data }) => JSON.parse(data).seq);
           }),

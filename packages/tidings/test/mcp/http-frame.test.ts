@@ -3,7 +3,19 @@ import { describe, expect, it } from "vitest";
 import { formatFrame } from "../../src/mcp/server/sse.ts";
 import { parseFrames } from "./http-reader.ts";
 
-const HOSTILE = ["\n", "\r", "\r\n", "\0", "\u2028", " leading", "", "0", "a\ndata: forged", ": comment", "\n\n"];
+const HOSTILE = [
+  "\n",
+  "\r",
+  "\r\n",
+  "\0",
+  "\u2028",
+  " leading",
+  "",
+  "0",
+  "a\ndata: forged",
+  ": comment",
+  "\n\n",
+];
 
 describe("a frame on the wire (FC-27)", () => {
   it.each(HOSTILE)("carries %j as data and comes out equal", (text) => {

@@ -124,7 +124,12 @@ describe("plain HTTP", () => {
         const response = await get(`${path}?after=${cursor}`);
         expect(response.status).toBe(400);
         expect(await response.json()).toEqual({
-          error: { code: "BAD_CURSOR", message: expect.any(String), hint: expect.any(String), retryable: false },
+          error: {
+            code: "BAD_CURSOR",
+            message: expect.any(String),
+            hint: expect.any(String),
+            retryable: false,
+          },
         });
       }
     },
@@ -144,7 +149,17 @@ describe("plain HTTP", () => {
 
   it("unknown, foreign and impossible ids are one and the same JOB_NOT_FOUND", async () => {
     const { jobId: foreign } = await world.tidings.start(quick, { steps: 1 }, { owner: "somebody else" });
-    const ids = [foreign, "quick_unknown", "..%2f..%2fetc", "%E0%A4%A", "%00", "%0d%0a", "..", "__proto__", "%"];
+    const ids = [
+      foreign,
+      "quick_unknown",
+      "..%2f..%2fetc",
+      "%E0%A4%A",
+      "%00",
+      "%0d%0a",
+      "..",
+      "__proto__",
+      "%",
+    ];
     const answers = new Set<string>();
     for (const id of ids) {
       for (const path of [`/jobs/${id}`, `/jobs/${id}/events`]) {
@@ -252,7 +267,9 @@ describe("plain HTTP", () => {
       expect(all.map(({ data }) => JSON.parse(data).seq)).toEqual(all.map((_, index) => index + 1));
       for (const [index, { id }] of all.slice(0, -1).entries()) {
         const reader = await openEvents(address, { headers: { "Last-Event-ID": id ?? "" } });
-        expect((await reader.rest()).map((frame) => frame.id)).toEqual(all.slice(index + 1).map((frame) => frame.id));
+        expect((await reader.rest()).map((frame) => frame.id)).toEqual(
+          all.slice(index + 1).map((frame) => frame.id),
+        );
       }
     } finally {
       await frozen.close();
@@ -277,7 +294,9 @@ describe("plain HTTP", () => {
       for (const from of [address, `${address}?after=${cursor}`]) {
         const frames = await (await openEvents(from)).rest();
         expect(frames.map(({ event }) => event)).toEqual(["snapshot"]);
-        const again = await get(`/jobs/${jobId}/events`, { headers: { "Last-Event-ID": frames[0]?.id ?? "" } });
+        const again = await get(`/jobs/${jobId}/events`, {
+          headers: { "Last-Event-ID": frames[0]?.id ?? "" },
+        });
         expect(again.status).toBe(204);
       }
     });

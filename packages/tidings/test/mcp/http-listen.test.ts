@@ -29,7 +29,11 @@ describe("subscriptions/listen of 2026-07-28", () => {
   }
 
   async function waitForEnd(jobId: string, owner = "local"): Promise<void> {
-    for await (const item of world.tidings.tail({ owner, jobIds: [jobId], signal: new AbortController().signal })) {
+    for await (const item of world.tidings.tail({
+      owner,
+      jobIds: [jobId],
+      signal: new AbortController().signal,
+    })) {
       if (item.kind === "event" && isEnding(item.event.type)) return;
     }
   }
@@ -69,7 +73,9 @@ describe("subscriptions/listen of 2026-07-28", () => {
       expect(heard.every(({ method }) => method === "notifications/resources/updated")).toBe(true);
       expect(heard.every(({ params }) => params?.uri === uri)).toBe(true);
       const told = heard.map((message) => eventOf(message));
-      expect(told.map(({ event, cursor }) => ({ event, cursor }))).toEqual((await logOf(jobId)).slice(-told.length));
+      expect(told.map(({ event, cursor }) => ({ event, cursor }))).toEqual(
+        (await logOf(jobId)).slice(-told.length),
+      );
       expect(world.seen).toEqual([]);
       await client.close();
     });
@@ -81,7 +87,9 @@ describe("subscriptions/listen of 2026-07-28", () => {
       const { jobId } = started.structuredContent as { jobId: string };
       world.seen.length = 0;
       await ended;
-      const told = heard.map((message) => eventOf(message)).sort((a, b) => (a.event.seq ?? 0) - (b.event.seq ?? 0));
+      const told = heard
+        .map((message) => eventOf(message))
+        .sort((a, b) => (a.event.seq ?? 0) - (b.event.seq ?? 0));
       expect(told.map(({ event, cursor }) => ({ event, cursor }))).toEqual(await logOf(jobId));
       expect(world.seen).toEqual([]);
       await client.close();
@@ -124,20 +132,25 @@ describe("subscriptions/listen of 2026-07-28", () => {
     });
   });
 
-  it.each(["listen:1", 7, 0, ""])("every message carries the request's id %j, in its own type", async (id) => {
-    const listening = await listen(world.url, { [JOBS]: {} }, { id });
-    const { jobId } = await world.tidings.start(quick, { steps: 1 });
-    const acknowledged = await listening.next();
-    expect(acknowledged).toEqual({
-      jsonrpc: "2.0",
-      method: "notifications/subscriptions/acknowledged",
-      params: { notifications: { [JOBS]: {} }, _meta: { [SUBSCRIPTION]: id } },
-    });
-    const messages = await listening.until(endsStory);
-    expect(messages.map(({ params }) => params?._meta?.[SUBSCRIPTION])).toEqual(messages.map(() => id));
-    expect(messages.map((message) => eventOf(message).event)).toEqual((await logOf(jobId)).map(({ event }) => event));
-    listening.reader.close();
-  });
+  it.each(["listen:1", 7, 0, ""])(
+    "every message carries the request's id %j, in its own type",
+    async (id) => {
+      const listening = await listen(world.url, { [JOBS]: {} }, { id });
+      const { jobId } = await world.tidings.start(quick, { steps: 1 });
+      const acknowledged = await listening.next();
+      expect(acknowledged).toEqual({
+        jsonrpc: "2.0",
+        method: "notifications/subscriptions/acknowledged",
+        params: { notifications: { [JOBS]: {} }, _meta: { [SUBSCRIPTION]: id } },
+      });
+      const messages = await listening.until(endsStory);
+      expect(messages.map(({ params }) => params?._meta?.[SUBSCRIPTION])).toEqual(messages.map(() => id));
+      expect(messages.map((message) => eventOf(message).event)).toEqual(
+        (await logOf(jobId)).map(({ event }) => event),
+      );
+      listening.reader.close();
+    },
+  );
 
   it("replays what came after a cursor, whichever path the cursor came from", async () => {
     const { jobId, cursor } = await world.tidings.start(quick, { steps: 2 });
@@ -175,9 +188,13 @@ describe("subscriptions/listen of 2026-07-28", () => {
       expect((await listening.next())?.result).toMatchObject({ resultType: "complete" });
       expect(await listening.next()).toBeUndefined();
     }
-    const own = await listen(world.url, { [JOBS]: { jobIds: [foreign, "unknown"] } }, {
-      headers: { Authorization: "Bearer ann" },
-    });
+    const own = await listen(
+      world.url,
+      { [JOBS]: { jobIds: [foreign, "unknown"] } },
+      {
+        headers: { Authorization: "Bearer ann" },
+      },
+    );
     expect((await own.next())?.params?.notifications).toEqual({ [JOBS]: { jobIds: [foreign] } });
     own.reader.close();
   });
@@ -277,7 +294,10 @@ describe("subscriptions/listen of 2026-07-28", () => {
         "an unknown version",
         {
           ...request,
-          params: { ...params, _meta: { ...ENVELOPE, "io.modelcontextprotocol/protocolVersion": "2099-01-01" } },
+          params: {
+            ...params,
+            _meta: { ...ENVELOPE, "io.modelcontextprotocol/protocolVersion": "2099-01-01" },
+          },
         },
         { ...method, "MCP-Protocol-Version": "2099-01-01" },
         400,
@@ -313,7 +333,9 @@ describe("subscriptions/listen of 2026-07-28", () => {
     const first = await listen(small.url, { [JOBS]: {} });
     await first.next();
     const second = await modern(small.url, "subscriptions/listen", { notifications: { [JOBS]: {} } });
-    expect(await second.json()).toMatchObject({ error: { code: -32603, data: { code: "TOO_MANY_REQUESTS" } } });
+    expect(await second.json()).toMatchObject({
+      error: { code: -32603, data: { code: "TOO_MANY_REQUESTS" } },
+    });
     const other = await listen(small.url, { [JOBS]: {} }, { headers: { Authorization: "Bearer ann" } });
     expect((await other.next())?.method).toBe("notifications/subscriptions/acknowledged");
     await small.close();

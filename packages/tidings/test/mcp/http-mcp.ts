@@ -10,9 +10,15 @@ export const ENVELOPE = {
   "io.modelcontextprotocol/clientInfo": { name: "by-hand", version: "1.0.0" },
 };
 
-export function post(url: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
+export function post(
+  url: string,
+  body: unknown,
+  headers: Record<string, string> = {},
+  signal: AbortSignal | null = null,
+): Promise<Response> {
   return fetch(`${url}/mcp`, {
     method: "POST",
+    signal,
     headers: {
       "Content-Type": "application/json",
       Accept: "application/json, text/event-stream",
@@ -22,18 +28,25 @@ export function post(url: string, body: unknown, headers: Record<string, string>
   });
 }
 
+export interface RequestOptions {
+  readonly headers?: Record<string, string>;
+  readonly id?: string | number;
+  readonly signal?: AbortSignal | null;
+}
+
 /** A request of 2026-07-28. */
 export function modern(
   url: string,
   method: string,
   params: Record<string, unknown>,
-  { headers = {}, id = 1 }: { headers?: Record<string, string>; id?: string | number } = {},
+  { headers = {}, id = 1, signal = null }: RequestOptions = {},
 ): Promise<Response> {
   const name: Record<string, string> = typeof params.name === "string" ? { "Mcp-Name": params.name } : {};
   return post(
     url,
     { jsonrpc: "2.0", id, method, params: { _meta: ENVELOPE, ...params } },
     { "MCP-Protocol-Version": MODERN, "Mcp-Method": method, ...name, ...headers },
+    signal,
   );
 }
 
@@ -56,7 +69,7 @@ export interface Message {
 export async function listen(
   url: string,
   notifications: unknown,
-  options: { headers?: Record<string, string>; id?: string | number } = {},
+  options: RequestOptions = {},
 ): Promise<Listening> {
   return readMessages(await modern(url, "subscriptions/listen", { notifications }, options));
 }

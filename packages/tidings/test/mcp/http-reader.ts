@@ -19,6 +19,8 @@ export interface Reader {
   until(isLast: (frame: Frame) => boolean): Promise<Frame[]>;
   /** All frames to the end of the stream. */
   rest(): Promise<Frame[]>;
+  /** Reads until so many comments have come; false when the stream ended before. */
+  untilComments(count: number): Promise<boolean>;
   /** Everything that was read, as text. */
   readonly raw: string;
   close(): void;
@@ -66,6 +68,10 @@ export function readEvents(response: Response): Reader {
     next,
     until,
     rest: () => until(() => false),
+    async untilComments(count) {
+      while (comments.length < count) if (!(await read())) return false;
+      return true;
+    },
     get raw() {
       return raw;
     },

@@ -1,4 +1,7 @@
-import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from "@modelcontextprotocol/client";
+import {
+  Client as ClientV2,
+  StreamableHTTPClientTransport as TransportV2,
+} from "@modelcontextprotocol/client";
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as TransportV1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ResourceUpdatedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
@@ -65,7 +68,9 @@ describe("sessions of 2025-11-25", () => {
       const started = await client.callTool({ name: "start_quick", arguments: { steps: 3 } });
       const { jobId } = started.structuredContent as { jobId: string };
       await ended;
-      const told = heard.map((message) => eventOf(message)).sort((a, b) => (a.event.seq ?? 0) - (b.event.seq ?? 0));
+      const told = heard
+        .map((message) => eventOf(message))
+        .sort((a, b) => (a.event.seq ?? 0) - (b.event.seq ?? 0));
       expect(told.map(({ event, cursor }) => ({ event, cursor }))).toEqual(await logOf(jobId));
       // No other path: the session's POSTs and its one GET stream.
       expect(new Set(world.seen.map(({ path }) => path))).toEqual(new Set(["/mcp"]));
@@ -84,9 +89,11 @@ describe("sessions of 2025-11-25", () => {
       await client.subscribeResource({ uri });
       gates.get("subscribed")?.open();
       await ended;
-      expect(heard.every(({ method, params }) => method === "notifications/resources/updated" && params?.uri === uri)).toBe(
-        true,
-      );
+      expect(
+        heard.every(
+          ({ method, params }) => method === "notifications/resources/updated" && params?.uri === uri,
+        ),
+      ).toBe(true);
       expect(eventOf(heard.at(-1)).event.type).toBe("job.completed");
       await client.close();
     });
@@ -122,7 +129,9 @@ describe("sessions of 2025-11-25", () => {
     const sessions = await Promise.all([1, 2, 3].map(() => initialize(world.url)));
     const streams = await Promise.all(sessions.map((session) => openStream(world.url, session)));
     const jobs = await Promise.all(
-      sessions.map(async (session) => (await callTool(world.url, session, "start_quick", { steps: 2 })).jobId),
+      sessions.map(
+        async (session) => (await callTool(world.url, session, "start_quick", { steps: 2 })).jobId,
+      ),
     );
     for (const [index, stream] of streams.entries()) {
       const told = await stream.until(endsStory);
@@ -135,11 +144,18 @@ describe("sessions of 2025-11-25", () => {
     const session = await initialize(world.url, { Authorization: "Bearer ann" });
     expect(session).toMatch(/^[0-9A-Za-z_-]{22,}$/);
     const ended = await initialize(world.url);
-    const deleted = await fetch(`${world.url}/mcp`, { method: "DELETE", headers: { "Mcp-Session-Id": ended } });
+    const deleted = await fetch(`${world.url}/mcp`, {
+      method: "DELETE",
+      headers: { "Mcp-Session-Id": ended },
+    });
     expect(deleted.status).toBe(200);
     const answers = new Set<string>();
     for (const id of [session, ended, "unknown", "__proto__"]) {
-      const listing = await post(world.url, { jsonrpc: "2.0", id: 1, method: "tools/list" }, { "Mcp-Session-Id": id });
+      const listing = await post(
+        world.url,
+        { jsonrpc: "2.0", id: 1, method: "tools/list" },
+        { "Mcp-Session-Id": id },
+      );
       answers.add(`${listing.status} ${await listing.text()}`);
       const stream = await fetch(`${world.url}/mcp`, {
         headers: { Accept: "text/event-stream", "Mcp-Session-Id": id },
@@ -170,17 +186,26 @@ describe("sessions of 2025-11-25", () => {
 
   it("GET and DELETE of 2026-07-28, which has no sessions, are 405", async () => {
     for (const method of ["GET", "DELETE"]) {
-      const response = await fetch(`${world.url}/mcp`, { method, headers: { "MCP-Protocol-Version": MODERN } });
+      const response = await fetch(`${world.url}/mcp`, {
+        method,
+        headers: { "MCP-Protocol-Version": MODERN },
+      });
       expect([response.status, response.headers.get("allow")]).toEqual([405, "POST"]);
     }
   });
 
   it("GET insists on an event stream and a known protocol version", async () => {
     const session = await initialize(world.url);
-    const html = await fetch(`${world.url}/mcp`, { headers: { Accept: "text/html", "Mcp-Session-Id": session } });
+    const html = await fetch(`${world.url}/mcp`, {
+      headers: { Accept: "text/html", "Mcp-Session-Id": session },
+    });
     expect(html.status).toBe(406);
     const old = await fetch(`${world.url}/mcp`, {
-      headers: { Accept: "text/event-stream", "Mcp-Session-Id": session, "MCP-Protocol-Version": "1999-01-01" },
+      headers: {
+        Accept: "text/event-stream",
+        "Mcp-Session-Id": session,
+        "MCP-Protocol-Version": "1999-01-01",
+      },
     });
     expect(old.status).toBe(400);
   });
@@ -214,7 +239,11 @@ describe("sessions of 2025-11-25", () => {
     expect(refused).toBe("No session: HTTP 503");
     const third = await initialize(small.url);
     const status = async (session: string) => {
-      const answer = await post(small.url, { jsonrpc: "2.0", id: 1, method: "ping" }, { "Mcp-Session-Id": session });
+      const answer = await post(
+        small.url,
+        { jsonrpc: "2.0", id: 1, method: "ping" },
+        { "Mcp-Session-Id": session },
+      );
       await answer.text();
       return answer.status;
     };
@@ -242,7 +271,11 @@ describe("sessions of 2025-11-25", () => {
           jsonrpc: "2.0",
           id: 1,
           method: "initialize",
-          params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "x", version: "1" } },
+          params: {
+            protocolVersion: "2025-11-25",
+            capabilities: {},
+            clientInfo: { name: "x", version: "1" },
+          },
         },
         headers,
       );

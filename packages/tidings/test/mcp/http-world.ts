@@ -5,13 +5,13 @@ import type { AddressInfo } from "node:net";
 import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
 import { McpServer } from "@modelcontextprotocol/server";
 import { z } from "zod";
+import type { Engine } from "../../src/engine/engine.ts";
+import { openEngine } from "../../src/engine/open-engine.ts";
+import { systemClock, systemRandom } from "../../src/engine/system-clock.ts";
 import type { HttpHandler, HttpHandlerOptions } from "../../src/mcp/server/http-handler.ts";
 import { createHttpHandler } from "../../src/mcp/server/http-handler.ts";
 import { registerJob } from "../../src/mcp/server/register-job.ts";
-import { createMemoryEngine } from "../../src/engine/memory/index.ts";
-import { systemClock, systemRandom } from "../../src/engine/system-clock.ts";
 import type { Clock } from "../../src/model/clock.ts";
-import type { Engine } from "../../src/engine/engine.ts";
 import { createTidings } from "../../src/runtime/create-tidings.ts";
 import { defineJob } from "../../src/runtime/define-job.ts";
 import { PermanentError } from "../../src/runtime/error.ts";
@@ -106,15 +106,22 @@ function authOf(req: IncomingMessage): AuthInfo | undefined {
 
 export async function createWorld(
   options: Partial<HttpHandlerOptions> & {
+    /** Default `memory:`. */
+    readonly store?: string;
     /** The clock of the jobs; `clock` is the handler's. */
     readonly tidingsClock?: Clock;
     readonly wrap?: (tidings: Tidings) => Tidings;
   } = {},
 ): Promise<World> {
-  const { tidingsClock = systemClock, wrap = (plain) => plain, ...handlerOptions } = options;
+  const {
+    store = "memory:",
+    tidingsClock = systemClock,
+    wrap = (plain) => plain,
+    ...handlerOptions
+  } = options;
   const errors: unknown[] = [];
   const onError = (error: unknown) => errors.push(error);
-  const engine = createMemoryEngine({ clock: tidingsClock, random: systemRandom });
+  const engine = await openEngine(store, { clock: tidingsClock, random: systemRandom });
   const jobs = [quick, gated, failing];
   const tidings = wrap(await createTidings({ store: engine, jobs, clock: tidingsClock, onError }));
   const handler = createHttpHandler(tidings, { server: serverFactory(tidings), onError, ...handlerOptions });

@@ -4,7 +4,17 @@ import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { createMemoryEngine } from "../../src/engine/memory/index.ts";
 import { systemClock, systemRandom } from "../../src/engine/system-clock.ts";
 import type { Connection } from "./support.ts";
-import { call, connect, count, createCountServer, ended, gate, openTidings, storyOf } from "./support.ts";
+import {
+  call,
+  connect,
+  count,
+  createCountServer,
+  ended,
+  gate,
+  openTidings,
+  PATIENTLY,
+  storyOf,
+} from "./support.ts";
 
 describe.each(["memory:", "sqlite:"] as const)("the shared tools, on %s", (store) => {
   let tidings: Tidings;
@@ -133,15 +143,10 @@ describe.each(["memory:", "sqlite:"] as const)("the shared tools, on %s", (store
 
     it("waits for what comes, and ends at once when it does", async () => {
       const jobId = await start({ gate: `wait-${store}` });
-      const { cursor } = (await tool("get_job", { jobId })).content;
-      // More may be on its way to the gate: read until nothing is new.
-      let after = cursor;
-      for (;;) {
-        const { content } = await tool("get_job_events", { jobId, after });
-        after = content.cursor;
-        if (content.events.length === 0 && (await tool("get_job", { jobId })).content.percentage === 50)
-          break;
-      }
+      await expect
+        .poll(async () => (await tool("get_job", { jobId })).content.percentage, PATIENTLY)
+        .toBe(50);
+      const { cursor: after } = (await tool("get_job", { jobId })).content;
       const waiting = tool("get_job_events", { jobId, after, waitSeconds: 25 });
       gate(`wait-${store}`).open();
       expect((await waiting).content.events.length).toBeGreaterThan(0);
@@ -157,7 +162,9 @@ describe.each(["memory:", "sqlite:"] as const)("the shared tools, on %s", (store
 
     it("stops waiting when the request is canceled", async () => {
       const jobId = await start({ gate: `abort-${store}` });
-      await expect.poll(async () => (await tool("get_job", { jobId })).content.percentage).toBe(50);
+      await expect
+        .poll(async () => (await tool("get_job", { jobId })).content.percentage, PATIENTLY)
+        .toBe(50);
       const { cursor } = (await tool("get_job", { jobId })).content;
       const stop = new AbortController();
       const waiting = connection.client.callTool(
@@ -332,7 +339,7 @@ describe("get_job_events, after old events were removed", () => {
   it("says so and gives a snapshot instead, never silence", async () => {
     const engine = createMemoryEngine({ clock: systemClock, random: systemRandom });
     const tidings = await createTidings({ store: engine, jobs: [count] });
-    onTestFinished(() => tidings.close({ graceMs: 0 }));
+    onTestFinished(() => tidings.close());
     const { client } = await connect(() => createCountServer(tidings));
     const { jobId, cursor } = (await call(client, "start_count")).content;
     await ended(tidings, jobId);

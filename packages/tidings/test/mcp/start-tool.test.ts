@@ -174,7 +174,7 @@ describe("a tool whose arguments differ from the job's input", () => {
 
   async function connectGreeter(prepare: (args: { names: string }) => { people: string[] }) {
     const tidings = await createTidings({ store: "memory:", jobs: [greet] });
-    onTestFinished(() => tidings.close({ graceMs: 0 }));
+    onTestFinished(() => tidings.close());
     const { client } = await connect(() => {
       const server = new McpServer({ name: "greeting", version: "1.0.0" });
       server.server.onerror = () => {};
@@ -227,7 +227,7 @@ describe("registerJob", () => {
   it("adds the shared tools once, however many jobs there are, and keeps the server's own tools", async () => {
     const other = defineJob("other", { input: z.object({}), run: () => undefined });
     const tidings = await createTidings({ store: "memory:", jobs: [count, other] });
-    onTestFinished(() => tidings.close({ graceMs: 0 }));
+    onTestFinished(() => tidings.close());
     const { client } = await connect(() => {
       const server = createCountServer(tidings);
       server.registerTool("own", {}, () => ({ content: [{ type: "text", text: "mine" }] }));

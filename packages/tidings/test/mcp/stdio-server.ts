@@ -2,7 +2,7 @@
 import { Worker } from "node:worker_threads";
 import { McpServer } from "@modelcontextprotocol/server";
 import { createTidings, defineJob } from "tidings";
-import { registerJob, serveTidingsStdio } from "tidings/mcp";
+import { registerJob, serveTidingsStdio, takeStdout } from "tidings/mcp";
 import { z } from "zod";
 
 const noisy = defineJob("noisy", {
@@ -37,6 +37,8 @@ async function makeNoise(step: number): Promise<void> {
   }
 }
 
+takeStdout();
+console.log("printed before the connection is served");
 const tidings = await createTidings({ store: "memory:", jobs: [noisy] });
 const { closed } = serveTidingsStdio(tidings, () => {
   const server = new McpServer({ name: "noisy", version: "1.0.0" });

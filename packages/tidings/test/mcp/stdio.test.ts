@@ -9,7 +9,7 @@ import { StdioClientTransport as StdioClientTransport1 } from "@modelcontextprot
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/server";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Notification } from "./support.ts";
-import { call, eventsIn, MODERN, methodsIn, tap } from "./support.ts";
+import { call, eventsIn, MODERN, methodsIn, PATIENTLY, tap } from "./support.ts";
 
 const SERVER = {
   command: process.execPath,
@@ -58,7 +58,7 @@ describe("a story over stdio equals the log", () => {
     await client.connect(transport);
     onTestFinished(() => client.close());
     const { jobId } = (await call(client, "start_noisy", { noise: true, correlationId: "run-1" })).content;
-    await expect.poll(() => eventsIn(notifications).some(isEnding)).toBe(true);
+    await expect.poll(() => eventsIn(notifications).some(isEnding), PATIENTLY).toBe(true);
     expectOnlyPushes(log.sent);
     expect(methodsIn(log.received)).not.toContain("notifications/forged");
     expect(errors).toEqual([]);
@@ -90,7 +90,7 @@ describe("a story over stdio equals the log", () => {
     onTestFinished(() => client.close());
     const started = await client.callTool({ name: "start_noisy", arguments: {} });
     const { jobId } = started.structuredContent as { jobId: string };
-    await expect.poll(() => eventsIn(notifications).some(isEnding)).toBe(true);
+    await expect.poll(() => eventsIn(notifications).some(isEnding), PATIENTLY).toBe(true);
     expectOnlyPushes(sent);
     expect(errors).toEqual([]);
     const page = await client.callTool({ name: "get_job_events", arguments: { jobId } });
@@ -159,6 +159,7 @@ describe("stdout carries JSON-RPC and nothing else (FC-21)", () => {
       "notifications/forged",
       "written with a callback",
       "from a worker thread",
+      "printed before the connection is served",
       "printed after the connection has ended",
       "ended cleanly",
     ]) {
@@ -178,5 +179,32 @@ describe("stdout carries JSON-RPC and nothing else (FC-21)", () => {
     child.stdin?.end();
     expect(await new Promise((resolve) => child.once("close", resolve))).toBe(0);
     expect(stdout).toBe("");
+  });
+
+  it("and the process ends cleanly when the reader goes away in the middle of a story", async () => {
+    const child = spawn(SERVER.command, SERVER.args, { stdio: ["pipe", "pipe", "pipe"] });
+    onTestFinished(() => void child.kill("SIGKILL"));
+    let stderr = "";
+    child.stderr.on("data", (chunk) => {
+      stderr += chunk;
+    });
+    const send = (message: object) =>
+      child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+    const initialize = {
+      protocolVersion: "2025-11-25",
+      capabilities: {},
+      clientInfo: { name: "raw", version: "1" },
+    };
+    send({ id: 1, method: "initialize", params: initialize });
+    send({ id: 2, method: "tools/call", params: { name: "start_noisy", arguments: { steps: 5000 } } });
+    await new Promise<void>((resolve) => {
+      child.stdout.on("data", (chunk) => {
+        if (String(chunk).includes("notifications/job/started")) resolve();
+      });
+    });
+    child.stdout.destroy();
+    expect(await new Promise((resolve) => child.once("close", resolve))).toBe(0);
+    expect(stderr).toContain("ended cleanly");
+    expect(stderr).not.toMatch(/Unhandled|uncaught/i);
   });
 });

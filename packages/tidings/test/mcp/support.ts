@@ -10,9 +10,12 @@ import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import type { Tidings } from "tidings";
 import { createTidings, defineJob, PermanentError } from "tidings";
 import { registerJob } from "tidings/mcp";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { z } from "zod";
 import { readMessage } from "../../src/model/projection/read.ts";
+
+/** For `expect.poll`: a condition is looked at often and may take long on a busy machine. */
+export const PATIENTLY = { interval: 2, timeout: 25_000 };
 
 const gates = new Map<string, { promise: Promise<void>; open: () => void }>();
 
@@ -65,7 +68,7 @@ export async function openTidings(store: "memory:" | "sqlite:"): Promise<Tidings
     where = `sqlite:${join(folder, "jobs.db")}`;
   }
   const tidings = await createTidings({ store: where, jobs: [count] });
-  onTestFinished(() => tidings.close({ graceMs: 0 }));
+  onTestFinished(() => tidings.close());
   return tidings;
 }
 
@@ -183,4 +186,17 @@ export async function ended(tidings: Tidings, jobId: string, owner = "local"): P
   for await (const item of tidings.tail({ owner, jobIds: [jobId], signal: stop.signal })) {
     if (item.kind === "event" && /^job\.(completed|failed|canceled)$/.test(item.event.type)) break;
   }
+}
+
+/** Resolves once the connection was sent the ending of a job. */
+export async function toldTheEnd({ notifications }: Connection, jobId: string): Promise<void> {
+  await expect
+    .poll(
+      () =>
+        eventsIn(notifications).some(
+          ({ event }) => event.jobId === jobId && /completed|failed|canceled/.test(event.type),
+        ),
+      PATIENTLY,
+    )
+    .toBe(true);
 }

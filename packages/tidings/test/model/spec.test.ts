@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
 
 const spec = read("src/model/SPEC.md");
-const citations = [...spec.matchAll(/^\| ([SG]\d+) \|.*\| `(?<file>[^`]+)` › (?<title>.+?) \|$/gm)].map(
+const citations = [...spec.matchAll(/^\| ([SG]\d+) +\|.*\| `(?<file>[^`]+)` › (?<title>.+?) +\|$/gm)].map(
   (match) => ({
     id: match[1] ?? "",
     file: match.groups?.file ?? "",
@@ -19,7 +19,7 @@ describe("SPEC.md", () => {
   });
 
   test("numbers its invariants without a gap, and names a test for each", () => {
-    const rows = [...spec.matchAll(/^\| ([SG])(\d+) \|/gm)].map((match) => ({
+    const rows = [...spec.matchAll(/^\| ([SG])(\d+) +\|/gm)].map((match) => ({
       id: `${match[1]}${match[2]}`,
       letter: match[1],
       number: Number(match[2]),

@@ -4,7 +4,7 @@ import { COMMAND_OF, isRefusal, TRANSITIONS } from "../../src/model/command.ts";
 import { decide } from "../../src/model/decide.ts";
 import type { JobEventType } from "../../src/model/event.ts";
 import { CATALOGUE } from "../../src/model/event.ts";
-import type { Status } from "../../src/model/job.ts";
+import type { Job, Status } from "../../src/model/job.ts";
 import { hasEnded, STATUSES } from "../../src/model/job.ts";
 import { reduce } from "../../src/model/reduce.ts";
 import { AT, newborn, play } from "./generate.ts";
@@ -72,7 +72,8 @@ describe("the transition table", () => {
     }
     if ("refused" in decision) throw new Error(`refused: ${decision.refused}`);
     expect(decision.events.length).toBeGreaterThan(0);
-    expect(decision.events.reduce(reduce, job).status).toBe(outcome);
+    const after = decision.events.reduce<Job>((folded, event) => reduce(folded, event), job);
+    expect(after.status).toBe(outcome);
   });
 
   test.each(rows.filter(({ outcome }) => isRefusal(outcome)))(

@@ -4,7 +4,8 @@ import { TidingsError } from "../../model/error.ts";
 
 /** How long another process may hold the file before a write is given up. */
 export const BUSY_LIMIT_MS = 5_000;
-const LONGEST_PAUSE_MS = 100;
+/** Short, because a busy neighbour leaves only short gaps between its commits. */
+const LONGEST_PAUSE_MS = 10;
 
 const REASONS: Readonly<Record<number, string>> = {
   8: "it may not be written",

@@ -1,6 +1,6 @@
 /** Opening the file: folders, connections, migrations. */
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { TidingsError } from "../../model/error.ts";
 import { type Connection, createConnection, type Database, loadDatabase } from "./driver.ts";
@@ -27,7 +27,7 @@ export async function openStore(location: string, ports: Ports): Promise<OpenSto
     for (const database of opened.splice(0).reverse()) database.close();
   };
   try {
-    mkdirSync(dirname(path), { recursive: true });
+    makeFolder(dirname(path));
     const DatabaseSync = await loadDatabase();
     const open = (readOnly: boolean) => {
       const database = new DatabaseSync(path, { readOnly });
@@ -48,6 +48,17 @@ export async function openStore(location: string, ports: Ports): Promise<OpenSto
   } catch (error) {
     close();
     throw toStoreError(error, path, "so it was not opened");
+  }
+}
+
+/** Folder by folder: Node's own recursive mode never returns from a place like /proc, where nothing can be made. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   }
 }
 

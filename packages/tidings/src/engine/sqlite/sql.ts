@@ -74,7 +74,8 @@ export const SQL = {
   eventById: "SELECT position, body FROM tidings_event WHERE owner = ? AND event_id = ?",
   headOfOwner: "SELECT position FROM tidings_event WHERE owner = ? ORDER BY position DESC LIMIT 1",
   headOfLog: "SELECT max(position) AS position FROM tidings_event",
-  ownersAfter: "SELECT DISTINCT owner FROM tidings_event WHERE position > ?",
+  // Left alone, the planner walks the whole index of owners.
+  ownersAfter: "SELECT DISTINCT owner FROM tidings_event NOT INDEXED WHERE position > ?",
   dataVersion: "PRAGMA data_version",
   ownerTrimmed: "SELECT trimmed_through FROM tidings_owner WHERE owner = ?",
   jobTrimmed: "SELECT trimmed_through FROM tidings_job WHERE owner = ? AND job_id = ?",

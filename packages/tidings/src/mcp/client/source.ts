@@ -33,8 +33,11 @@ export interface McpSourceOptions {
 
 /** Pushed messages cannot be held back; what a slow reader leaves lying beyond this is read again from its cursor. */
 const MAX_WAITING = 10_000;
-/** Quiet times after which the server is asked whether something was missed, in milliseconds; the last one repeats. */
-const SESSION_QUIET_MS = [1_000, 2_000, 4_000, 8_000, 15_000];
+/**
+ * Quiet times after which the server is asked whether something was missed, in milliseconds. The last one repeats, and
+ * holds from the first event on that was pushed.
+ */
+const SESSION_QUIET_MS = [2_000, 4_000, 8_000, 15_000];
 /** A listen stream shows its own end and has heartbeats; only a cursor behind the job's ending stays quiet for ever. */
 const LISTEN_QUIET_MS = [1_000, Number.POSITIVE_INFINITY];
 /** Three heartbeats. */
@@ -82,9 +85,13 @@ export function mcpSource(given: McpClientOrConnect, options: McpSourceOptions =
         for (let quiet = 0; !signal.aborted; ) {
           const items = pushed.take();
           if (items === undefined) return;
-          yield* items;
-          // Heartbeats keep a stream, but only events show that nothing was missed.
-          if (items.some(({ kind }) => kind !== "alive")) quiet = 0;
+          for (const item of items) {
+            // What is skipped here shows as a hole in the story, and the source is opened again before it.
+            if (item.kind === "event") cursor = item.cursor ?? cursor;
+            yield item;
+          }
+          // Heartbeats keep a stream, but only events show that it tells of this job.
+          if (items.some(({ kind }) => kind !== "alive")) quiet = quiets.length - 1;
           if (closed && items.length === 0) return;
           if (items.length > 0 || (await pushed.wait(quiets[quiet] ?? 0))) continue;
           quiet = Math.min(quiet + 1, quiets.length - 1);
@@ -125,8 +132,9 @@ async function* catchUp(
   after: string | undefined,
 ): AsyncGenerator<SourceItem, string | undefined> {
   let cursor = after;
-  for (;;) {
+  for (let isFirst = true; ; isFirst = false) {
     const page = await ask(cursor);
+    if (isFirst) yield { kind: "open", by: "poll" };
     yield* page.items;
     cursor = page.cursor ?? cursor;
     if (page.events > 0) continue;

@@ -28,7 +28,7 @@ import type { Clock, Random } from "../../model/clock.ts";
 import { TidingsError } from "../../model/error.ts";
 import { isRecord } from "../../model/schema.ts";
 import type { Tidings } from "../../runtime/tidings.ts";
-import { INTERNAL_ERROR, INVALID_PARAMS, toRpcError } from "../error.ts";
+import { INVALID_PARAMS, toRpcError } from "../error.ts";
 import { REVISION as MODERN_REVISION } from "../wire/2026-07-28.ts";
 import { serveJobEvents, serveLog, serveSnapshot } from "./http-jobs.ts";
 import {
@@ -57,7 +57,10 @@ export interface HttpHandlerOptions extends GuardOptions, Partial<RouteOptions> 
   readonly server: McpServerFactory;
   /** Whose jobs a request is about. Default: the verified token's subject or client (`req.auth`), else `local`. */
   readonly owner?: OwnerOf;
-  /** Where your program says that lists or resources changed; listens of 2026-07-28 hear it. */
+  /**
+   * Where your program says that lists or resources changed; listens of 2026-07-28 hear it. It knows no owners:
+   * whoever listens to a URI is told. What is private goes through `tidings.publish`.
+   */
   readonly bus?: ServerEventBus;
   /** Silence on an event stream never lasts longer, in milliseconds. Default 15 000. */
   readonly heartbeatMs?: number;
@@ -106,8 +109,12 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
     maxBodyBytes = 4 * 1024 * 1024,
     clock = systemClock,
     random = systemRandom,
-    onError = printError,
   } = options;
+  const onError: typeof printError = (error, during) => {
+    // A store that was closed before its handler cuts streams; nobody needs to look for a fault.
+    if (!(error instanceof TidingsError && error.code === "STORE_CLOSED"))
+      (options.onError ?? printError)(error, during);
+  };
   const routes: RouteOptions = {
     mcpPath: options.mcpPath ?? "/mcp",
     jobsPath: options.jobsPath ?? "/jobs",
@@ -147,17 +154,13 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
     parsedBody: unknown,
   ): Promise<void> {
     const forbidden = findForbidden(req, options);
-    if (forbidden !== undefined) {
-      sendJson(res, 403, { error: { code: "FORBIDDEN", message: forbidden, retryable: false } });
-      return;
-    }
+    if (forbidden !== undefined) return refuse(route, res, 403, "FORBIDDEN", forbidden);
     allowOrigin(req, res);
     const methods = methodsOf(route);
     if (req.method === "OPTIONS") return sendPreflight(req, res, methods);
     if (!methods.includes(req.method ?? "")) {
       const message = `${req.method} is not possible here; ${methods.join(", ")} are.`;
-      const error = { code: "METHOD_NOT_ALLOWED", message, retryable: false };
-      return sendJson(res, 405, { error }, { Allow: methods.join(", ") });
+      return refuse(route, res, 405, "METHOD_NOT_ALLOWED", message, { Allow: methods.join(", ") });
     }
     if (closing !== undefined) throw stopping();
     const { auth: authInfo } = req;
@@ -249,6 +252,20 @@ function isModern(req: IncomingMessage): boolean {
   return String(req.headers["mcp-protocol-version"] ?? "") >= MODERN_REVISION;
 }
 
+/** Refuses a request before it was read, in the form that its address speaks. */
+function refuse(
+  { kind }: Route,
+  res: ServerResponse,
+  status: number,
+  code: string,
+  message: string,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const retryable = false;
+  if (kind !== "mcp") sendJson(res, status, { error: { code, message, retryable } }, headers);
+  else sendRpcError(res, status, { code: -32000, message, data: { code, retryable } }, null, headers);
+}
+
 function rpcStatusOf(error: unknown): number {
   return error instanceof TidingsError ? statusOf(error) : 500;
 }
@@ -305,7 +322,7 @@ function readServerInfo(stream: string): Implementation | undefined {
 /** The guard has let the page pass: it may read the answer too. */
 function allowOrigin(req: IncomingMessage, res: ServerResponse): void {
   const { origin } = req.headers;
-  res.setHeader("Vary", "Origin");
+  res.appendHeader("Vary", "Origin");
   if (origin === undefined) return;
   res.setHeader("Access-Control-Allow-Origin", origin);
   res.setHeader("Access-Control-Expose-Headers", "Mcp-Session-Id");
@@ -325,6 +342,7 @@ function sendPreflight(req: IncomingMessage, res: ServerResponse, methods: reado
 }
 
 function printError(error: unknown, during: string): void {
+  const code = error instanceof TidingsError ? error.code : "INTERNAL";
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  process.stderr.write(`${JSON.stringify({ level: "error", during, code: INTERNAL_ERROR, message })}\n`);
+  process.stderr.write(`${JSON.stringify({ level: "error", during, code, message })}\n`);
 }

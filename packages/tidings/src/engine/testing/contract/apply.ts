@@ -93,7 +93,11 @@ export function describeApply({ test }: Contract): void {
     assert.equal((await engine.items(ALICE, record.job.jobId, "stale", 0, 9)).total, 0);
   });
 
-  test("a write under a claim is stale once the job ended or waits again", async ({ running, run, apply }) => {
+  test("a write under a claim is stale once the job ended or waits again", async ({
+    running,
+    run,
+    apply,
+  }) => {
     for (const command of [CANCEL, COMPLETE, retryIn(60_000)]) {
       const record = await running();
       await run(record, command);
@@ -215,7 +219,8 @@ export function describeApply({ test }: Contract): void {
     await apply(record, { checkpoint });
     checkpoint.list.push(2);
     const first = await engine.get(ALICE, record.job.jobId);
-    (first?.input as { list: number[] }).list.push(2);
+    assert.ok(first);
+    (first.input as { list: number[] }).list.push(2);
     const [entry] = (await engine.read(ALICE, {}, 0, 1)).entries;
     (entry?.event as { type: string }).type = "changed";
     const second = await engine.get(ALICE, record.job.jobId);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { ALICE, BOB, CANCEL, type Contract, LEASE_MS, PROGRESS, retryIn, typesOf } from "./world.ts";
+import type { ErrorInfo } from "../../../model/error.ts";
+import { ALICE, BOB, CANCEL, type Contract, fieldOf, LEASE_MS, PROGRESS, retryIn, typesOf } from "./world.ts";
 
 export function describeClaim({ test }: Contract): void {
   test("a claim gives the oldest jobs first, up to its limit, with their input", async ({ start, claim }) => {
@@ -22,14 +23,14 @@ export function describeClaim({ test }: Contract): void {
   });
 
   test("a claimed job runs, job.started written, under a new fence", async ({ start, claim, story }) => {
-    await start({ summary: "One email" });
+    const before = await start({ summary: "One email" });
     const [record] = (await claim()).records;
     assert.equal(record?.job.status, "running");
     assert.equal(record?.job.attempt, 1);
-    assert.equal(record?.fence, 1);
+    assert.ok(record !== undefined && record.fence > before.fence);
     const entries = await story();
     assert.deepEqual(typesOf(entries), ["job.created", "job.started"]);
-    assert.equal(entries[1]?.event.summary, "One email");
+    assert.equal(fieldOf(entries[1], "summary"), "One email");
     assert.equal(record?.position, entries[1]?.position);
   });
 
@@ -64,7 +65,7 @@ export function describeClaim({ test }: Contract): void {
     clock.advance(1);
     const [again] = (await claim()).records;
     assert.equal(again?.job.attempt, 2);
-    assert.equal(again?.fence, 2);
+    assert.ok(again !== undefined && again.fence > record.fence);
   });
 
   test("a lease that ran out gives the job to the next claim, and its loss stands in the story", async ({
@@ -81,11 +82,11 @@ export function describeClaim({ test }: Contract): void {
     assert.equal(again?.job.jobId, record.job.jobId);
     assert.equal(again?.job.attempt, 2);
     assert.equal(again?.job.failures, 1);
-    assert.equal(again?.fence, 2);
+    assert.ok(again !== undefined && again.fence > record.fence);
     const entries = await story();
     assert.deepEqual(typesOf(entries), ["job.created", "job.started", "job.retrying", "job.started"]);
-    assert.equal((entries[2]?.event.error as { code: string }).code, "WORKER_LOST");
-    assert.equal(entries[2]?.event.delaySeconds, 0);
+    assert.equal((fieldOf(entries[2], "error") as ErrorInfo).code, "WORKER_LOST");
+    assert.equal(fieldOf(entries[2], "delaySeconds"), 0);
   });
 
   test("a job that is lost as often as it may be tried fails", async ({ clock, start, claim, engine }) => {

@@ -67,7 +67,21 @@ export function describeStart({ test }: Contract): void {
   });
 
   test("keys are compared exactly", async ({ start }) => {
-    const keys = ["", " ", "a", "A", "a ", "a\0", "a\0b", "é", "e\u0301", '"a"', "\ud800", "\udfff", "\ufffd"];
+    const keys = [
+      "",
+      " ",
+      "a",
+      "A",
+      "a ",
+      "a\0",
+      "a\0b",
+      "é",
+      "e\u0301",
+      '"a"',
+      "\ud800",
+      "\udfff",
+      "\ufffd",
+    ];
     for (const key of keys) await start({ key });
   });
 

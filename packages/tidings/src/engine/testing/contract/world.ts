@@ -87,6 +87,11 @@ export function typesOf(entries: readonly LogEntry[]): string[] {
   return entries.map(({ event }) => event.type);
 }
 
+/** A field of an event's payload. */
+export function fieldOf(entry: LogEntry | undefined, name: string): unknown {
+  return (entry?.event as Readonly<Record<string, unknown>> | undefined)?.[name];
+}
+
 export async function rejectsWith(code: string, promise: Promise<unknown>): Promise<void> {
   await assert.rejects(promise, (error: { code?: string }) => {
     assert.equal(error.code, code);

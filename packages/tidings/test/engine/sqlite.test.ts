@@ -1,0 +1,13 @@
+import { describe, test } from "vitest";
+import { createSqliteEngine } from "../../src/engine/sqlite/engine.ts";
+import { describeEngine } from "../../src/engine/testing/index.ts";
+import { makeFolder } from "./folder.ts";
+
+describeEngine(
+  "SQLite",
+  (ports) => createSqliteEngine({ path: `${makeFolder({ inMemory: true })}/jobs.db`, ...ports }),
+  {
+    describe,
+    test,
+  },
+);
