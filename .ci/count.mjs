@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 
-const report = JSON.parse(readFileSync(process.argv[2], "utf8"));
+const report = read(process.argv[2]);
 let passed = 0;
 let failed = 0;
 for (const file of report.testResults) {
@@ -15,3 +15,13 @@ for (const file of report.testResults) {
 }
 if (failed === 0 && report.success !== true) failed = 1;
 console.log(`${passed} ${failed}`);
+
+/** A run that was cut short wrote no report: that is a failure too. */
+function read(path) {
+  try {
+    return JSON.parse(readFileSync(path, "utf8"));
+  } catch {
+    console.error("The test run left no report; it counts as one failure.");
+    return { testResults: [], success: false };
+  }
+}

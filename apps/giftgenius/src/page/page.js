@@ -23,12 +23,14 @@ let follower;
 let feedFollower;
 let painted = false;
 
+/** Shows the sections that belong to the state at once, so that they can be given the focus; the rest follows. */
 function paint() {
+  part("choose").hidden = state.story !== undefined || state.lost === true;
+  part("run").hidden = state.story === undefined;
   if (painted) return;
   painted = true;
   requestAnimationFrame(() => {
     painted = false;
-    part("choose").hidden = state.story !== undefined || state.lost === true;
     paintConnection(state.connection);
     paintRun(state);
     const isOld = state.story !== undefined && state.result?.jobId !== state.story.jobId;
@@ -74,7 +76,6 @@ function open(jobId, { keepResult = false, replace = false } = {}) {
   });
   state.isRefresh = state.result !== undefined;
   remember(jobId, replace);
-  part("choose").hidden = true;
   part("lost")?.remove();
   void readFacts(story);
   let stage = "";

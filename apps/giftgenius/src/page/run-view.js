@@ -26,9 +26,8 @@ export function paintConnection(connection) {
  */
 export function paintRun(state) {
   const { story } = state;
-  const card = part("run");
-  card.hidden = story === undefined;
   if (story === undefined) return;
+  const card = part("run");
   const ended = hasEnded(story);
   if (card.dataset.status !== story.status || card.dataset.job !== story.jobId) {
     part("steps").open = story.status !== "completed";

@@ -228,6 +228,14 @@ describe("repeats, order and gaps", () => {
     for (const { seq: _, ...event } of wholeStory("job_1")) inbox.accept(event as TidingsEvent);
     expect(inbox.get("job_1")).toMatchObject({ status: "completed", percentage: 100 });
   });
+
+  it("tells an event without seq once, by its id", () => {
+    const { inbox, heard } = setUp();
+    const { seq: _, ...event } = pick(wholeStory("job_1"), 4)[0] as TidingsEvent;
+    for (let n = 0; n < 3; n += 1) inbox.accept(event as TidingsEvent);
+    expect(heard).toHaveLength(1);
+    expect(inbox.counters.repeats).toBe(2);
+  });
 });
 
 describe("what may not change a job", () => {

@@ -233,6 +233,8 @@ describe("a reader that takes nothing", () => {
     });
     const world = await createWorld({ wrap: slow });
     const handled: Promise<boolean>[] = [];
+    const responses: ServerResponse[] = [];
+    world.server.prependListener("request", (_, res) => responses.push(res));
     const { handle } = world.handler;
     world.handler.handle = (...request) => {
       const done = handle(...request);
@@ -248,9 +250,7 @@ describe("a reader that takes nothing", () => {
     await expect.poll(() => handled.length).toBe(2);
     abort.abort();
     await opening;
-    const connections = () =>
-      new Promise((resolve) => world.server.getConnections((_, count) => resolve(count)));
-    await expect.poll(connections).toBe(0);
+    await expect.poll(() => responses.every((res) => res.destroyed)).toBe(true);
     gate.open();
     expect(await Promise.all(handled)).toEqual([true, true]);
     expect(tails).toBe(0);
