@@ -123,7 +123,11 @@ describe("following a job by server-sent events", () => {
           end,
         ),
       );
-      const { events, followed } = await read({ url, holdMs: end === "keep" ? 5 : 60_000, onGap: (gap) => gaps.push(gap) });
+      const { events, followed } = await read({
+        url,
+        holdMs: end === "keep" ? 5 : 60_000,
+        onGap: (gap) => gaps.push(gap),
+      });
       expect(events.map(({ seq }) => seq)).toEqual([1, 2, 5, 6, 7]);
       expect(gaps).toEqual([{ jobId: "job_1", after: cursorOf(2), from: 3, to: 4 }]);
       expect(followed.job).toMatchObject({ status: "completed", percentage: 100 });

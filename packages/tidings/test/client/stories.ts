@@ -4,7 +4,6 @@ import type { Command } from "../../src/model/command.ts";
 import { create, decide } from "../../src/model/decide.ts";
 import type { TidingsEvent } from "../../src/model/event.ts";
 import type { Job } from "../../src/model/job.ts";
-import { hasEnded } from "../../src/model/job.ts";
 import { reduce } from "../../src/model/reduce.ts";
 
 export const AT = "2026-12-01T10:15:00.000Z";
@@ -82,5 +81,3 @@ export const carelessDelivery: fc.Arbitrary<{ story: TidingsEvent[]; delivered: 
         .map((order) => ({ story, delivered: order.flatMap(({ index }) => story[index] ?? []) })),
     ),
   );
-
-export { hasEnded };

@@ -27,6 +27,13 @@ export async function openStore(location: string, ports: Ports): Promise<OpenSto
     for (const database of opened.splice(0).reverse()) database.close();
   };
   try {
+    // Some versions of the driver would silently open the file that the text before the NUL names.
+    if (path.includes("\0")) {
+      throw new TidingsError(
+        "STORE_FAILED",
+        `The store "${path}" failed, so it was not opened: its path holds a NUL.`,
+      );
+    }
     makeFolder(dirname(path));
     const DatabaseSync = await loadDatabase();
     const open = (readOnly: boolean) => {
@@ -53,7 +60,8 @@ export async function openStore(location: string, ports: Ports): Promise<OpenSto
 
 /** Folder by folder: Node's own recursive mode never returns from a place like /proc, where nothing can be made. */
 function makeFolder(folder: string): void {
-  if (existsSync(folder)) return;
+  // A root that is not there, such as a missing drive, is its own parent: opening the file will say so.
+  if (existsSync(folder) || dirname(folder) === folder) return;
   makeFolder(dirname(folder));
   try {
     mkdirSync(folder);
