@@ -13,8 +13,11 @@ try {
   const tarball = await pack();
   run("publint", "npx", ["--no-install", "publint", "run", tarball, "--strict"]);
   run("attw", "npx", ["--no-install", "attw", tarball, "--profile", "esm-only"]);
-  run("knip", "npx", ["--no-install", "knip"]);
   await tryOut(tarball);
+  run("knip", "npx", ["--no-install", "knip"]);
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
 } finally {
   await rm(scratch, { recursive: true, force: true });
 }

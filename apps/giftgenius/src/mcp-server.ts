@@ -1,7 +1,7 @@
 /** The MCP server of GiftGenius: two job tools, one reading tool, three resources. */
 import { McpServer, ResourceTemplate } from "@modelcontextprotocol/server";
 import type { Tidings } from "tidings";
-import { defaultOwner, registerJob, toAnswer, toErrorAnswer, toResourceError } from "tidings/mcp";
+import { defaultOwner, registerJob, registerJobTool, toResourceError } from "tidings/mcp";
 import type { BulkGiftAnalysis } from "./jobs/bulk-gift-analysis.ts";
 import type { RefreshProductFeed } from "./jobs/refresh-product-feed.ts";
 import { renderPage } from "./page/page.ts";
@@ -52,23 +52,16 @@ export function createGiftServer({
     description: "Starts reading the shop's catalogue again and answers at once with a jobId.",
   });
 
-  server.registerTool(
-    "get_gift_recommendations",
+  registerJobTool(
+    server,
     {
+      tool: "get_gift_recommendations",
       title: "Read gift recommendations",
       description:
         "Pages through the recommendations of a bulk gift analysis, in the order of the file. Before the job's end it gives what is ready, with complete: false.",
-      inputSchema: recommendationArguments,
-      annotations: { readOnlyHint: true },
+      input: recommendationArguments,
     },
-    async (args, context) => {
-      try {
-        const owner = defaultOwner({ authInfo: context.http?.authInfo });
-        return toAnswer(await readRecommendations(tidings, owner, args));
-      } catch (error) {
-        return toErrorAnswer(error);
-      }
-    },
+    (args, { owner }) => readRecommendations(tidings, owner, args),
   );
 
   server.registerResource(

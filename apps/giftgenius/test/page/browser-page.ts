@@ -19,8 +19,6 @@ export interface OpenPage {
 
 export async function openBrowser(): Promise<BrowserPages> {
   const browser: Browser = await launchBrowser();
-  // A browser that runs in one process ends with its last page.
-  const keeper = await browser.newPage();
   return {
     async open(url, { width = 1180, height = 900 } = {}) {
       const context = await browser.newContext({ viewport: { width, height }, locale: "en-US" });
@@ -35,8 +33,7 @@ export async function openBrowser(): Promise<BrowserPages> {
       return { page, errors, percentages: () => page.evaluate("window.shownPercentages") };
     },
     async closePages() {
-      const pages = browser.contexts().flatMap((context) => context.pages());
-      await Promise.all(pages.filter((page) => page !== keeper).map((page) => page.close()));
+      await Promise.all(browser.contexts().map((context) => context.close()));
     },
     close: () => browser.close(),
   };

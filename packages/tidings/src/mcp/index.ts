@@ -3,8 +3,8 @@ export type { HttpHandler, HttpHandlerOptions, HttpRequest } from "./server/http
 export { createHttpHandler } from "./server/http-handler.ts";
 export type { OwnerOf } from "./server/owner.ts";
 export { defaultOwner } from "./server/owner.ts";
-export type { RegisterJobOptions } from "./server/register-job.ts";
-export { registerJob } from "./server/register-job.ts";
+export type { JobToolOptions, RegisterJobOptions } from "./server/register-job.ts";
+export { JOB_EVENTS_CAPABILITY, registerJob, registerJobTool } from "./server/register-job.ts";
 export type { GuardOptions } from "./server/request-guard.ts";
 export { findForbidden } from "./server/request-guard.ts";
 export { toResourceError } from "./server/resource-error.ts";

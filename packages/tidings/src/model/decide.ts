@@ -80,7 +80,7 @@ function rising(job: Job, reports: Extract<Command, { type: "progress" }>["repor
   const drafts: Draft[] = [];
   let shown = job.percentage;
   for (const { percentage, stage, stageKey, etaSeconds } of reports) {
-    if (!(percentage > shown)) continue;
+    if (!(percentage > shown && percentage <= 100)) continue;
     shown = percentage;
     drafts.push({ type: "job.progress", percentage, stage, stageKey, ...defined({ etaSeconds }) });
   }

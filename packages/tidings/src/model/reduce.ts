@@ -2,6 +2,7 @@
 import { COMMAND_OF, isRefusal, TRANSITIONS } from "./command.ts";
 import type { EventOf, JobEvent, TidingsEvent } from "./event.ts";
 import type { Job, Status } from "./job.ts";
+import { hasEnded } from "./job.ts";
 
 /** Attempts handed back in a planned shutdown do not count against the job. */
 const UNCOUNTED: readonly string[] = ["WORKER_STOPPED"];
@@ -81,7 +82,7 @@ function apply(job: Job, event: JobEvent, status: Status): Job {
       return { ...withoutEta(next), error: event.error, failures: job.failures + (counted ? 1 : 0) };
     }
     case "job.partial":
-      return { ...next, resultResourceId: event.resultResourceId };
+      return hasEnded(job.status) ? next : { ...next, resultResourceId: event.resultResourceId };
     case "job.completed":
       return {
         ...ending(next, event.timestamp),

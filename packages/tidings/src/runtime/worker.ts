@@ -59,10 +59,11 @@ export function createWorker(options: WorkerOptions): Worker {
   const running = new Map<string, Running>();
   const jobTypes = [...jobs.keys()];
   let closing = false;
-  let claiming = false;
+  let claiming: Promise<void> | undefined;
   let claimAgain = false;
   let checking = false;
   let lastCheckAt = Number.NEGATIVE_INFINITY;
+  let lastHoldersAt = Number.NEGATIVE_INFINITY;
   let cancelNextClaim: (() => void) | undefined;
   let cancelNextCheck: (() => void) | undefined;
   const stopWatching = engine.watch(undefined, onWake);
@@ -87,21 +88,30 @@ export function createWorker(options: WorkerOptions): Worker {
     cancelNextClaim = closing ? undefined : clock.after(ms, () => void claim());
   }
 
-  async function claim(): Promise<void> {
-    if (claiming) {
+  /** One claim at a time; who asks meanwhile gets another one behind it. */
+  function claim(): Promise<void> {
+    if (claiming === undefined) {
+      claimAgain = false;
+      claiming = claimDue().finally(() => {
+        claiming = undefined;
+        // Somebody asked between the last look and now.
+        if (claimAgain) void claim();
+      });
+    } else {
       claimAgain = true;
-      return;
     }
-    claiming = true;
+    return claiming;
+  }
+
+  async function claimDue(): Promise<void> {
     try {
       do {
         claimAgain = false;
         const free = concurrency - running.size;
         if (closing || free <= 0 || jobTypes.length === 0) break;
-        const goneHolders = (await engine.holders()).filter((name) => name !== holder.name && isGone(name));
         const outcome = await engine.claim({
           holder: holder.name,
-          goneHolders,
+          goneHolders: await findGoneHolders(),
           jobTypes,
           leaseMs,
           limit: free,
@@ -112,9 +122,13 @@ export function createWorker(options: WorkerOptions): Worker {
     } catch (error) {
       if (!closing) onError(error, "claiming jobs");
       scheduleClaim(IDLE_MS);
-    } finally {
-      claiming = false;
     }
+  }
+
+  async function findGoneHolders(): Promise<readonly string[]> {
+    if (clock.monotonic() - lastHoldersAt < IDLE_MS) return [];
+    lastHoldersAt = clock.monotonic();
+    return (await engine.holders()).filter((name) => name !== holder.name && isGone(name));
   }
 
   /** Renews all leases; a lease that is no longer held (canceled, taken over) stops its handler. */
@@ -283,6 +297,8 @@ export function createWorker(options: WorkerOptions): Worker {
       stopRenewing();
       cancelNextClaim?.();
       cancelNextCheck?.();
+      // What a claim under way still brings is handed back like the rest.
+      await claiming;
       const attempts = [...running.values()];
       for (const { lease, controller } of attempts) {
         controller.abort(

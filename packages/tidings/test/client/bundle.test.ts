@@ -27,6 +27,6 @@ describe("the client in a browser", () => {
 
   it("brings no SDK along for MCP", async () => {
     const { inputs } = await bundle("mcp/client/index.ts");
-    expect(inputs.filter((path) => !/\/src\/(client|model|mcp\/client)\//.test(path))).toEqual([]);
+    expect(inputs.filter((path) => !/\/src\/(client|model|mcp\/client|mcp\/wire)\//.test(path))).toEqual([]);
   });
 });

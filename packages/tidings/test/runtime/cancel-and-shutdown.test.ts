@@ -1,10 +1,10 @@
 import { createTidings, defineJob, type Tidings } from "tidings";
-import { createManualClock, type ManualClock } from "tidings/testing";
+import { createManualClock } from "tidings/testing";
 import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { createMemoryEngine } from "../../src/engine/memory/index.ts";
 import { systemClock, systemRandom } from "../../src/engine/system-clock.ts";
-import { signalOf, storyOf, typesOf } from "./story.ts";
+import { advancing, signalOf, storyOf, typesOf } from "./story.ts";
 
 const opened: Tidings[] = [];
 afterEach(async () => {
@@ -15,19 +15,6 @@ async function open(options: Parameters<typeof createTidings>[0]): Promise<Tidin
   const tidings = await createTidings(options);
   opened.push(tidings);
   return tidings;
-}
-
-/** Lets manual time pass, a second at a time, until the promise settles. */
-async function advancing<T>(clock: ManualClock, promise: Promise<T>): Promise<T> {
-  let settled = false;
-  const watched = promise.finally(() => {
-    settled = true;
-  });
-  while (!settled) {
-    clock.advance(1_000);
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  return watched;
 }
 
 const nothing = z.object({});

@@ -10,7 +10,7 @@ import {
 import { createManualClock, createSeededRandom } from "tidings/testing";
 import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { signalOf, storyOf, typesOf } from "./story.ts";
+import { advancing, signalOf, storyOf, typesOf } from "./story.ts";
 
 let tidings: Tidings | undefined;
 afterEach(() => tidings?.close());
@@ -170,19 +170,14 @@ describe("an attempt that fails", () => {
     tidings = await createTidings({ store: "memory:", jobs: [job], clock, random: createSeededRandom(1) });
     const { jobId } = await tidings.start(job, {});
     for (const attempt of [1, 2]) {
-      const story = await storyOf(
-        tidings,
-        jobId,
-        (event) => event.type === "job.retrying" && event.attempt === attempt,
-      );
+      const retries = (event: CustomEvent) => event.type === "job.retrying" && event.attempt === attempt;
+      const story = await advancing(clock, storyOf(tidings, jobId, retries));
       const retrying = story.at(-1);
       const delay = retrying?.delaySeconds as number;
       expect(delay).toBeGreaterThanOrEqual(attempt / 2);
       expect(delay).toBeLessThanOrEqual(attempt);
-      expect((await tidings.get("local", jobId)).status).toBe("pending");
-      clock.advance(delay * 1_000);
     }
-    const story = await storyOf(tidings, jobId);
+    const story = await advancing(clock, storyOf(tidings, jobId));
     expect(typesOf(story)).toEqual([
       "job.created",
       "job.started",
@@ -237,8 +232,7 @@ describe("an attempt that fails", () => {
     const first = await storyOf(tidings, jobId, ({ type }) => type === "job.retrying");
     expect(first.at(-1)).toMatchObject({ delaySeconds: 5, error: { code: "SOURCE_BUSY" } });
     expect((await tidings.get("local", jobId)).percentage).toBe(50);
-    clock.advance(5_000);
-    const story = await storyOf(tidings, jobId);
+    const story = await advancing(clock, storyOf(tidings, jobId));
     expect(seen).toEqual([undefined, { row: 40 }]);
     expect(story.flatMap(({ percentage }) => percentage ?? [])).toEqual([50, 100]);
     expect((await tidings.items("local", jobId, "rows", { offset: 0, limit: 10 })).items).toEqual([1, 2]);

@@ -10,7 +10,7 @@ import { createMemoryEngine } from "../../src/engine/memory/index.ts";
 import { createSqliteEngine } from "../../src/engine/sqlite/index.ts";
 import { systemClock, systemRandom } from "../../src/engine/system-clock.ts";
 import { makeFolder } from "../engine/folder.ts";
-import { signalOf, storyOf, typesOf } from "./story.ts";
+import { advancing, signalOf, storyOf, typesOf } from "./story.ts";
 
 const opened: Tidings[] = [];
 afterEach(async () => {
@@ -176,8 +176,7 @@ describe("FC-06: progress starts again at 0 after a retry", () => {
     const { jobId } = await tidings.start(job, {});
     await storyOf(tidings, jobId, ({ type }) => type === "job.retrying");
     expect((await tidings.get("local", jobId)).percentage).toBe(40);
-    clock.advance(60_000);
-    const shown = (await storyOf(tidings, jobId)).flatMap(
+    const shown = (await advancing(clock, storyOf(tidings, jobId))).flatMap(
       ({ percentage }) => (percentage as number | undefined) ?? [],
     );
     expect(processed).toEqual(Array.from({ length: 100 }, (_, index) => index + 1));

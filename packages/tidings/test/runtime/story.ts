@@ -1,5 +1,6 @@
 /** Reads whole stories in tests: the log itself, followed until a condition holds. Nothing here waits for a fixed time. */
 import type { CustomEvent, Tidings } from "tidings";
+import type { ManualClock } from "tidings/testing";
 
 /** Follows one job and returns its events up to the first that `isLast` accepts (default: its ending). */
 export async function storyOf(
@@ -34,4 +35,17 @@ export function signalOf<T = void>(): { readonly promise: Promise<T>; readonly r
     resolve = done;
   });
   return { promise, resolve };
+}
+
+/** Lets manual time pass, a second at a time, until the promise settles. */
+export async function advancing<T>(clock: ManualClock, promise: Promise<T>): Promise<T> {
+  let settled = false;
+  const watched = promise.finally(() => {
+    settled = true;
+  });
+  while (!settled) {
+    clock.advance(1_000);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return watched;
 }

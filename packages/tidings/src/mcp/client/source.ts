@@ -17,13 +17,10 @@ import type { Clock } from "../../model/clock.ts";
 import { TidingsError } from "../../model/error.ts";
 import { readMessage } from "../../model/projection/read.ts";
 import { isRecord } from "../../model/schema.ts";
+import { GAP_METHOD, JOBS_FILTER_KEY } from "../wire/2026-07-28.ts";
 import type { McpClientOrConnect, McpSubscription } from "./client.ts";
 import { callToolOf, connected } from "./client.ts";
 import { tap } from "./tap.ts";
-
-export const JOBS_FILTER_KEY = "dev.tidings/jobs";
-/** Says that events are no longer kept: `params.snapshots` stand for them. */
-export const GAP_METHOD = "notifications/dev.tidings/gap";
 
 export interface McpSourceOptions {
   readonly clock?: Clock;

@@ -30,6 +30,7 @@ import type { Delivery, Tidings } from "../../runtime/tidings.ts";
 import { toRpcError } from "../error.ts";
 import type { RequestId } from "../wire/2026-07-28.ts";
 import {
+  GAP_METHOD,
   JOBS_FILTER_KEY,
   SUBSCRIPTION_ID_META_KEY,
   tag,
@@ -42,9 +43,6 @@ import type { Streams } from "./http-streams.ts";
 import type { JobsFilter, ListenFilter } from "./listen-filter.ts";
 import { honour, jobIdOf, readFilter } from "./listen-filter.ts";
 import type { SseStream } from "./sse.ts";
-
-/** Tells readers that events between their cursor and the next one are no longer kept: `params.snapshots` stand for them. */
-export const GAP_METHOD = "notifications/dev.tidings/gap";
 
 export interface ListenRequest {
   readonly res: ServerResponse;

@@ -1,9 +1,10 @@
 /** Makes a job a tool of an MCP server that exists already. */
-import type { McpServer } from "@modelcontextprotocol/server";
+import type { McpServer, ToolAnnotations } from "@modelcontextprotocol/server";
 import { systemClock } from "../../engine/system-clock.ts";
 import type { Clock } from "../../model/clock.ts";
 import { TidingsError } from "../../model/error.ts";
 import type { StandardSchema } from "../../model/standard-schema.ts";
+import { jsonSchemaOf } from "../../model/standard-schema.ts";
 import type { JobDefinition } from "../../runtime/define-job.ts";
 import type { Tidings } from "../../runtime/tidings.ts";
 import { registerJobResources } from "./job-resources.ts";
@@ -30,6 +31,9 @@ export interface RegisterJobOptions<Args, Input> {
   /** Where waiting and `serverTime` come from. Default: the machine's clock. */
   readonly clock?: Clock;
 }
+
+/** Says that the server tells the events of its jobs. */
+export const JOB_EVENTS_CAPABILITY = "dev.tidings/job-events";
 
 const jobServers = new WeakMap<McpServer, JobServer>();
 
@@ -81,6 +85,44 @@ export function registerJob<Input, Output, Args = Output>(
   );
 }
 
+export interface JobToolOptions<Args> {
+  /** The tool's name. */
+  readonly tool: string;
+  readonly title?: string;
+  readonly description?: string;
+  /** The tool's `_meta`. */
+  readonly meta?: Record<string, unknown>;
+  /** Any synchronous Standard Schema of an object. */
+  readonly input: StandardSchema<unknown, Args>;
+  /** Default: the tool only reads. */
+  readonly annotations?: ToolAnnotations;
+}
+
+/**
+ * Registers a tool of your own beside the jobs': its arguments are validated, its answer is structured content and text,
+ * and every failure has the shape of the job tools (`isError` with `error { code, message, hint?, retryable }`).
+ *
+ * @param call - What it does, for the caller's owner; throws TidingsError to fail with a code.
+ * @throws TidingsError BAD_DEFINITION when no job was registered for the server before.
+ */
+export function registerJobTool<Args>(
+  server: McpServer,
+  options: JobToolOptions<Args>,
+  call: (args: Args, who: { readonly owner: string }) => Promise<object>,
+): void {
+  const { tool, input, title, description, meta, annotations = { readOnlyHint: true } } = options;
+  const jobServer = jobServers.get(server);
+  if (jobServer === undefined) {
+    throw new TidingsError("BAD_DEFINITION", `The tool "${tool}" came before any job of its server.`, {
+      hint: "Call registerJob first.",
+    });
+  }
+  const inputSchema = jsonSchemaOf(input, "input") ?? { type: "object" };
+  registerTool(jobServer, tool, { title, description, inputSchema, annotations, meta }, (raw, { owner }) =>
+    call(validateArguments(input, raw, tool), { owner }),
+  );
+}
+
 /** What was registered for a server; undefined when `registerJob` never saw it. */
 export function findJobServer(server: McpServer): JobServer | undefined {
   return jobServers.get(server);
@@ -120,7 +162,12 @@ function jobServerOf(
     clock: clock ?? systemClock,
     report,
   };
-  server.server.registerCapabilities({ logging: {} });
+  server.server.registerCapabilities({
+    logging: {},
+    // One name, where each generation looks for what it does not know.
+    experimental: { [JOB_EVENTS_CAPABILITY]: {} },
+    extensions: { [JOB_EVENTS_CAPABILITY]: {} },
+  });
   registerJobTools(jobServer);
   registerJobResources(jobServer);
   jobServers.set(server, jobServer);

@@ -14,9 +14,14 @@ import { isRecord } from "../../model/schema.ts";
 import type { Tidings } from "../../runtime/tidings.ts";
 import { toRpcError } from "../error.ts";
 import type { RequestId } from "../wire/2026-07-28.ts";
-import { JOBS_FILTER_KEY, SUBSCRIPTION_ID_META_KEY, tag, toEventNotification } from "../wire/2026-07-28.ts";
+import {
+  GAP_METHOD,
+  JOBS_FILTER_KEY,
+  SUBSCRIPTION_ID_META_KEY,
+  tag,
+  toEventNotification,
+} from "../wire/2026-07-28.ts";
 import { snapshotsOf } from "./http-gap.ts";
-import { GAP_METHOD } from "./listen.ts";
 import type { JobsFilter } from "./listen-filter.ts";
 import { honour, readFilter } from "./listen-filter.ts";
 

@@ -20,6 +20,8 @@ export const REVISION = "2026-07-28";
 export const SUBSCRIPTION_ID_META_KEY = "io.modelcontextprotocol/subscriptionId";
 /** Our own field of the listen filter. */
 export const JOBS_FILTER_KEY = "dev.tidings/jobs";
+/** On our own filter: events after the given cursor are no longer kept; `params.snapshots` says how the jobs stand. */
+export const GAP_METHOD = "notifications/dev.tidings/gap";
 
 /** The id of a JSON-RPC request, in the type it came in. */
 export type RequestId = string | number;
