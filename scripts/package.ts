@@ -9,18 +9,6 @@ import { join } from "node:path";
 import { entries, packageFolder, root } from "./entries.ts";
 
 const scratch = await mkdtemp(join(tmpdir(), "tidings-package-"));
-try {
-  const tarball = await pack();
-  run("publint", "npx", ["--no-install", "publint", "run", tarball, "--strict"]);
-  run("attw", "npx", ["--no-install", "attw", tarball, "--profile", "esm-only"]);
-  await tryOut(tarball);
-  run("knip", "npx", ["--no-install", "knip"]);
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 1;
-} finally {
-  await rm(scratch, { recursive: true, force: true });
-}
 
 async function pack(): Promise<string> {
   const output = run(
@@ -104,4 +92,17 @@ function run(name: string, command: string, args: readonly string[], quiet = fal
 
 function fail(sentence: string): never {
   throw new Error(sentence);
+}
+
+try {
+  const tarball = await pack();
+  run("publint", "npx", ["--no-install", "publint", "run", tarball, "--strict"]);
+  run("attw", "npx", ["--no-install", "attw", tarball, "--profile", "esm-only"]);
+  await tryOut(tarball);
+  run("knip", "npx", ["--no-install", "knip"]);
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+} finally {
+  await rm(scratch, { recursive: true, force: true });
 }

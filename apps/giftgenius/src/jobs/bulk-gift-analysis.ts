@@ -80,7 +80,7 @@ export function bulkGiftAnalysis(parts: BulkParts): BulkGiftAnalysis {
       assemble: { end: 100, label: "Putting the recommendations together" },
     },
     summary: ({ file, giftsPerEmployee }) =>
-      `Choosing ${giftsPerEmployee} ${giftsPerEmployee === 1 ? "gift" : "gifts"} for each employee in a file of ${file.bytes} bytes`,
+      `Choosing ${giftsPerEmployee} ${giftsPerEmployee === 1 ? "gift" : "gifts"} for each employee in a file of ${sizeOf(file.bytes)}`,
     resultResource: giftsUri,
     async run(input, context) {
       const matcher = createMatcher(parts.feed.current, input);
@@ -235,4 +235,12 @@ async function assemble(
 
 function fractionOf(done: number, all: number): number {
   return all <= 0 ? 1 : Math.min(1, done / all);
+}
+
+const KILO = 1_000;
+
+/** A size for people: bytes, or the largest unit that leaves at least one. */
+function sizeOf(bytes: number): string {
+  if (bytes < KILO) return `${bytes} bytes`;
+  return bytes < KILO ** 2 ? `${Math.round(bytes / KILO)} kB` : `${(bytes / KILO ** 2).toFixed(1)} MB`;
 }

@@ -26,7 +26,7 @@ export function refreshProductFeed(feed: ProductFeed): RefreshProductFeed {
       await progress("swap", 1);
       const changed = catalogue.version !== before;
       return {
-        summary: `${catalogue.gifts.length} gifts in the feed, ${changed ? "with changes" : "nothing changed"}`,
+        summary: `${catalogue.gifts.length} gifts in the feed`,
         result: { version: catalogue.version, gifts: catalogue.gifts.length, changed },
       };
     },

@@ -21,8 +21,9 @@ export const timestamp = {
 const id = { type: "string", minLength: 1, maxLength: 512 } as const satisfies TextSchema;
 const text = { type: "string" } as const satisfies TextSchema;
 const requiredText = { type: "string", minLength: 1 } as const satisfies TextSchema;
-const count = { type: "integer", minimum: 0 } as const;
-const ordinal = { type: "integer", minimum: 1 } as const;
+/** Whole numbers end where JavaScript can no longer tell two of them apart. */
+const count = { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;
+const ordinal = { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER } as const;
 const seconds = { type: "number", minimum: 0 } as const;
 const percentage = { type: "number", minimum: 0, maximum: 100 } as const;
 
