@@ -75,7 +75,7 @@ export default {
       name: "apps-use-the-public-entries",
       comment: "What an application needs must be public.",
       severity: "error",
-      from: { path: "^(?:apps|examples|bench)/" },
+      from: { path: "^(?:apps|examples)/" },
       to: {
         path: src,
         pathNot: `${src}(?:index|(?:client|mcp|mcp/client|engine/sqlite|engine/testing)/index)\\.ts$`,

@@ -1,6 +1,7 @@
 /** Tidings: durable jobs and events. Define jobs, start them, read their story. */
-export type { Engine, JobTransaction, Transaction } from "./engine/engine.ts";
+export type { Engine, EventFilter, JobTransaction, Transaction } from "./engine/engine.ts";
 export { openEngine } from "./engine/open-engine.ts";
+export type { Clock, Random } from "./model/clock.ts";
 export type { EventDefinition, EventFrom } from "./model/define-event.ts";
 export { defineEvent } from "./model/define-event.ts";
 export type { ErrorCode, ErrorInfo } from "./model/error.ts";
@@ -16,8 +17,16 @@ export type {
   TidingsEvent,
 } from "./model/event.ts";
 export type { EndStatus, Job, Status } from "./model/job.ts";
-export { hasEnded } from "./model/job.ts";
+export { hasEnded, isEndType } from "./model/job.ts";
 export type { StageSpec } from "./model/progress.ts";
+export type { CloudEvent } from "./model/projection/cloud-event.ts";
+export { fromCloudEvent, toCloudEvent } from "./model/projection/cloud-event.ts";
+export { toNested } from "./model/projection/nested.ts";
+export type { WireNotification } from "./model/projection/notification.ts";
+export { toNotification } from "./model/projection/notification.ts";
+export type { ReadOutcome } from "./model/projection/read.ts";
+export { readEvent, readMessage } from "./model/projection/read.ts";
+export { reduce } from "./model/reduce.ts";
 export type { InputOf, OutputOf, StandardSchema } from "./model/standard-schema.ts";
 export type { TidingsOptions } from "./runtime/create-tidings.ts";
 export { createTidings } from "./runtime/create-tidings.ts";
@@ -27,6 +36,7 @@ export type {
   JobDefinition,
   JobOptions,
   JobOutcome,
+  JobReturn,
 } from "./runtime/define-job.ts";
 export { defineJob } from "./runtime/define-job.ts";
 export { PermanentError, RetryAfter } from "./runtime/error.ts";
@@ -38,5 +48,6 @@ export type {
   StartAnswer,
   StartOptions,
   TailItem,
+  TailRequest,
   Tidings,
 } from "./runtime/tidings.ts";

@@ -97,7 +97,10 @@ export interface Transaction {
   get(key: string): Promise<unknown>;
   put(key: string, value: unknown): Promise<void>;
   delete(key: string): Promise<void>;
-  /** The engine's own handle, for statements on your own tables: a `node:sqlite` database; undefined in memory. */
+  /**
+   * The engine's own handle, for statements on your own tables: a `node:sqlite` database; undefined in memory. Ask for it
+   * anew for each statement and keep nothing of it: after the transaction it would write into somebody else's.
+   */
   readonly sql: unknown;
 }
 
@@ -158,8 +161,8 @@ export interface ListRequest {
 }
 
 export interface PruneRequest {
-  /** Removes jobs that ended at least this long ago, with everything of theirs. */
-  readonly endedBeforeMs?: number;
+  /** Removes jobs that ended at least this long ago, with everything of theirs, and events without a job that are as old. */
+  readonly olderThanMs?: number;
   /** Keeps only this many of each owner's newest log entries; older ones go, except those of jobs that have not ended. */
   readonly keepEvents?: number;
 }
@@ -198,7 +201,7 @@ export interface Engine {
   /** Runs `work` on the owner's values; what it throws rolls everything back and is thrown again. */
   transaction<T>(owner: string, work: (transaction: Transaction) => T | Promise<T>): Promise<T>;
 
-  /** Calls `wake` soon after something was committed for this owner (for anybody, when undefined), by any process. A hint without data: read the log. Returns the way to stop. */
+  /** Calls `wake` soon after something was committed for this owner (for anybody, when undefined), by any process. Also when the engine is closed. A hint without data: read the log. Returns the way to stop. */
   watch(owner: string | undefined, wake: () => void): () => void;
   /** The holders of all current leases. */
   holders(): Promise<readonly string[]>;

@@ -15,6 +15,7 @@ import { create, decide } from "../model/decide.ts";
 import { type ErrorInfo, TidingsError } from "../model/error.ts";
 import { isStored, type TidingsEvent } from "../model/event.ts";
 import { hasEnded, type Job } from "../model/job.ts";
+import { readEvent } from "../model/projection/read.ts";
 import { reduce } from "../model/reduce.ts";
 import type { Change, ClaimRequest, JobRecord, StartRequest } from "./engine.ts";
 import { toJson } from "./json.ts";
@@ -208,10 +209,17 @@ export function keepPublished(events: readonly TidingsEvent[]): readonly KeptEve
   });
 }
 
-/** Reads the event back from its text, so that a writer is given the very event that readers will see. */
+/**
+ * Reads the event back from its text, so that a writer is given the very event that readers will see.
+ *
+ * @throws TidingsError BAD_EVENT for one that readers would refuse.
+ */
 function keep(event: TidingsEvent): KeptEvent {
   const body = toJson(event, `The event "${event.type}"`);
-  return { event: JSON.parse(body) as TidingsEvent, body };
+  const read = readEvent(JSON.parse(body));
+  if (read.kind === "event") return { event: read.event, body: JSON.stringify(read.event) };
+  const problem = read.kind === "invalid" ? read.problem : "it is no event";
+  throw new TidingsError("BAD_EVENT", `The event "${event.type}" was not written: ${problem}.`);
 }
 
 function fold(job: Job, events: readonly KeptEvent[]): Job {

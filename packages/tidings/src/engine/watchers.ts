@@ -44,6 +44,8 @@ export function createWatchers(onSizeChange: () => void = () => {}): Watchers {
       wakeAll(undefined);
     },
     clear() {
+      // Who waits learns that there is nothing left to wait for: the next read says so.
+      for (const owner of [...byOwner.keys()]) wakeAll(owner);
       for (const group of byOwner.values()) group.clear();
       byOwner.clear();
       size = 0;

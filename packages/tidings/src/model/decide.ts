@@ -97,7 +97,16 @@ function envelope(
   draft: Draft,
   at: string,
 ): TidingsEvent {
-  const { type, ...payload } = draft;
+  // A draft never says who it is: the envelope is the job's.
+  const {
+    type,
+    eventId: _id,
+    timestamp: _at,
+    jobId: _job,
+    seq: _seq,
+    correlationId: _run,
+    ...payload
+  } = draft;
   const head: Envelope = {
     eventId: eventIdOf(about.jobId, about.seq),
     type,

@@ -8,6 +8,7 @@ export const ERRORS = {
   BAD_EVENT: { retryable: false, status: 400 },
   IDEMPOTENCY_CONFLICT: { retryable: false, status: 409 },
   JOB_NOT_FOUND: { retryable: false, status: 404 },
+  JOB_CANCELED: { retryable: false, status: 409 },
   JOB_NOT_ENDED: { retryable: true, status: 409 },
   JOB_TYPE_UNKNOWN: { retryable: false, status: 400 },
   UPLOAD_NOT_FOUND: { retryable: false, status: 404 },

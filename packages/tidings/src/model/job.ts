@@ -45,6 +45,12 @@ export interface Job {
   readonly seq: number;
 }
 
+/** Whether an event of this type ends its job's story. */
+export function isEndType(type: string): boolean {
+  return type === "job.completed" || type === "job.failed" || type === "job.canceled";
+}
+
+/** Whether nothing can move the job any more. */
 export function hasEnded(status: Status): status is EndStatus {
   return status === "completed" || status === "failed" || status === "canceled";
 }

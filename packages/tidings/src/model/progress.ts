@@ -39,6 +39,12 @@ export function readStages(spec: StageSpec | undefined, owner: string): readonly
         { hint: "List the stages in order, each with the percentage at which it ends." },
       );
     }
+    if (typeof value !== "number" && value.label === "") {
+      throw new TidingsError(
+        "BAD_DEFINITION",
+        `Stage "${key}" of "${owner}" has an empty label; people read it.`,
+      );
+    }
     stages.push({ key, label: typeof value === "number" ? humanise(key) : value.label, start, end });
     start = end;
   }

@@ -23,8 +23,8 @@ export interface Attempt {
   readonly context: JobContext;
   /** Counts that no commit has carried yet. */
   takeCounts(): Readonly<Record<string, number>> | undefined;
-  /** The percentage that the log shows. */
-  shown(): number;
+  /** Everything that the handler asked for is written, or was refused. */
+  written(): Promise<unknown>;
   /** No timer of this attempt fires after it. */
   end(): void;
 }
@@ -75,13 +75,14 @@ export function createAttempt(options: AttemptOptions): Attempt {
   async function commit(change: Omit<Change, "owner" | "jobId" | "fence">): Promise<void> {
     signal.throwIfAborted();
     const taken = takeCounts();
-    const outcome = await engine.apply({
-      owner,
-      jobId,
-      fence,
-      ...change,
-      ...(taken ? { counts: taken } : {}),
-    });
+    const carried = taken === undefined ? {} : { counts: taken };
+    const outcome = await engine
+      .apply({ owner, jobId, fence, ...change, ...carried })
+      .catch((error: unknown) => {
+        // Nothing was kept: the next commit carries them, unless newer ones were set meanwhile.
+        if (taken !== undefined) counts = { ...taken, ...counts };
+        throw error;
+      });
     if (outcome.outcome !== "applied") {
       const lost = new TidingsError(
         "LEASE_LOST",
@@ -146,6 +147,19 @@ export function createAttempt(options: AttemptOptions): Attempt {
     return { type: "progress", reports: takeReports() };
   }
 
+  async function checkpoint(state: unknown, write?: Change["write"]): Promise<void> {
+    await enqueue(() => {
+      const command = dueProgress();
+      return commit({ checkpoint: state, ...(write ? { write } : {}), ...(command ? { command } : {}) });
+    });
+    await breathe();
+  }
+
+  async function emit(event: InformationalDraft): Promise<void> {
+    const draft = readDraft(event, jobId, clock);
+    await enqueue(() => commit({ command: { type: "inform", events: [draft] } }));
+  }
+
   const context: JobContext = {
     jobId,
     owner,
@@ -153,21 +167,12 @@ export function createAttempt(options: AttemptOptions): Attempt {
     attempt: record.job.attempt,
     signal,
     resumed: record.checkpoint,
-    progress,
-    async checkpoint(state, write) {
-      await enqueue(() => {
-        const command = dueProgress();
-        return commit({ checkpoint: state, ...(write ? { write } : {}), ...(command ? { command } : {}) });
-      });
-      await breathe();
-    },
+    progress: (stageKey, fraction) => handled(progress(stageKey, fraction)),
+    checkpoint: (state, write) => handled(checkpoint(state, write)),
     count(values) {
       counts = { ...counts, ...values };
     },
-    async emit(event) {
-      checkDraft(event, jobId, clock);
-      await enqueue(() => commit({ command: { type: "inform", events: [event] } }));
-    },
+    emit: (event) => handled(emit(event)),
     log: (level, message) => context.emit({ type: "system.log", source: definition.type, level, message }),
     effectKey: (item) => `${jobId}:${item}`,
   };
@@ -175,7 +180,7 @@ export function createAttempt(options: AttemptOptions): Attempt {
   return {
     context,
     takeCounts,
-    shown: () => shown,
+    written: () => writing,
     end: () => {
       cancelFlush?.();
       cancelFlush = undefined;
@@ -183,12 +188,25 @@ export function createAttempt(options: AttemptOptions): Attempt {
   };
 }
 
-/** @throws TidingsError BAD_EVENT */
-function checkDraft(draft: InformationalDraft, jobId: string, clock: Clock): void {
-  const { "~custom": _, ...fields } = draft as InformationalDraft & { "~custom"?: true };
+/** A handler that does not await a call must not bring the process down when the call is refused. */
+function handled<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined);
+  return promise;
+}
+
+/**
+ * What a handler may say, and nothing else of what it passed: no id, time or place of its own.
+ *
+ * @throws TidingsError BAD_EVENT
+ */
+function readDraft(draft: InformationalDraft, jobId: string, clock: Clock): InformationalDraft {
+  const { "~custom": _custom, ...fields } = draft as InformationalDraft & { "~custom"?: true };
   const transition = fields.type.startsWith("job.") && fields.type !== "job.partial";
   const read = readEvent({ ...fields, eventId: jobId, timestamp: toTimestamp(clock.now()), jobId });
-  if (read.kind === "event" && !transition && !FORBIDDEN_TYPES.includes(fields.type)) return;
+  if (read.kind === "event" && !transition && !FORBIDDEN_TYPES.includes(fields.type)) {
+    const { eventId: _id, timestamp: _at, jobId: _job, ...event } = read.event;
+    return event as unknown as InformationalDraft;
+  }
   const problem = read.kind === "invalid" ? read.problem : "its type belongs to the runtime";
   throw new TidingsError("BAD_EVENT", `The event "${fields.type}" of job ${jobId} was not sent: ${problem}.`);
 }
@@ -196,7 +214,9 @@ function checkDraft(draft: InformationalDraft, jobId: string, clock: Clock): voi
 function whyNot(outcome: Exclude<ChangeOutcome, { outcome: "applied" }>): string {
   switch (outcome.outcome) {
     case "stale":
-      return "another worker took it over";
+      return outcome.record.job.status === "running"
+        ? "another worker took it over"
+        : `it is ${outcome.record.job.status}`;
     case "refused":
       return `it is ${outcome.record.job.status}`;
     case "unknown":

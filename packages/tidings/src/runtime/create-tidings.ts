@@ -1,13 +1,15 @@
 /** Puts a store, job types and workers together. */
 import { createCursorSeal } from "../engine/cursor.ts";
 import type { Engine, JobRecord, StartOutcome } from "../engine/engine.ts";
+import { toJson } from "../engine/json.ts";
 import { openEngine } from "../engine/open-engine.ts";
 import { systemClock, systemRandom } from "../engine/system-clock.ts";
 import type { Clock, Random } from "../model/clock.ts";
 import { toTimestamp } from "../model/clock.ts";
 import { TidingsError } from "../model/error.ts";
-import type { TidingsEvent } from "../model/event.ts";
+import { ENVELOPE_FIELDS } from "../model/event.ts";
 import { readEvent } from "../model/projection/read.ts";
+import { findProblem, object } from "../model/schema.ts";
 import { validate } from "../model/standard-schema.ts";
 import type { AnyJobDefinition } from "./define-job.ts";
 import { digestOf } from "./digest.ts";
@@ -16,7 +18,7 @@ import type { JobSnapshot } from "./snapshot.ts";
 import { snapshotOf } from "./snapshot.ts";
 import { createSweeper } from "./sweeper.ts";
 import { tailLog } from "./tail.ts";
-import type { Delivery, StartAnswer, TailItem, Tidings } from "./tidings.ts";
+import type { StartAnswer, TailItem, Tidings } from "./tidings.ts";
 import type { Worker } from "./worker.ts";
 import { createWorker } from "./worker.ts";
 
@@ -29,7 +31,7 @@ export interface TidingsOptions {
   readonly concurrency?: number;
   /** How long a silent worker keeps its jobs, in milliseconds. Default 10 000. */
   readonly leaseMs?: number;
-  /** How long an ended job is kept, in milliseconds. Default 7 days. */
+  /** How long an ended job, and an event that concerns no job, is kept, in milliseconds. Default 7 days. Values are kept until they are deleted. */
   readonly retentionMs?: number;
   readonly clock?: Clock;
   readonly random?: Random;
@@ -37,6 +39,10 @@ export interface TidingsOptions {
   readonly onError?: (error: unknown, during: string) => void;
 }
 
+const START_OPTIONS = object(
+  {},
+  { idempotencyKey: ENVELOPE_FIELDS.eventId, correlationId: ENVELOPE_FIELDS.correlationId },
+);
 const DAY_MS = 86_400_000;
 const LONGEST_TIMER_MS = 2_147_483_647;
 const DEFAULT_LIMIT = 100;
@@ -52,7 +58,8 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
   const random = options.random ?? systemRandom;
   const onError = options.onError ?? printError;
   const leaseMs = options.leaseMs ?? 10_000;
-  if (!(leaseMs > 0)) throw new TidingsError("BAD_DEFINITION", `leaseMs is ${leaseMs}, but must be above 0.`);
+  if (!(leaseMs > 0 && Number.isFinite(leaseMs)))
+    throw new TidingsError("BAD_DEFINITION", `leaseMs is ${leaseMs}, but must be a finite number above 0.`);
   const jobs = byType(options.jobs);
   const engine =
     typeof options.store === "string" ? await openEngine(options.store, { clock, random }) : options.store;
@@ -158,12 +165,17 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
           },
         );
       }
+      const problem = findProblem(START_OPTIONS, { idempotencyKey, correlationId }, "options");
+      if (problem !== undefined) {
+        throw new TidingsError("BAD_INPUT", `The start of "${job.type}" was not accepted: ${problem}.`);
+      }
+      const json: unknown = JSON.parse(toJson(valid.value, `The input of "${job.type}"`));
       const outcome = await engine.start({
         owner,
         jobId: definition.idPrefix + random.id(),
         jobType: job.type,
-        input: valid.value,
-        digest: digestOf([job.type, valid.value]),
+        input: json,
+        digest: digestOf([job.type, json]),
         maxAttempts: definition.attempts,
         ...(idempotencyKey === undefined ? {} : { key: idempotencyKey }),
         ...(correlationId === undefined ? {} : { correlationId }),
@@ -273,18 +285,23 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
     async publish(draft, { owner = "local", source, resourceId, correlationId, eventId }) {
       const { "~custom": _, ...fields } = draft as typeof draft & { "~custom"?: true };
       const read = readEvent({
-        eventId: eventId ?? `evt_${random.id()}`,
-        timestamp: toTimestamp(clock.now()),
         source,
         resourceId,
-        correlationId,
         ...fields,
+        correlationId,
+        eventId: eventId ?? `evt_${random.id()}`,
+        timestamp: toTimestamp(clock.now()),
       });
-      if (read.kind !== "event" || read.event.type.startsWith("job.") || read.event.jobId !== undefined) {
+      const { type, jobId, seq } = read.kind === "event" ? read.event : { type: draft.type };
+      if (read.kind !== "event" || type.startsWith("job.") || jobId !== undefined || seq !== undefined) {
         const problem = read.kind === "invalid" ? read.problem : "events of a job come from its handler";
         throw new TidingsError("BAD_EVENT", `The event "${draft.type}" was not published: ${problem}.`);
       }
-      return publishOne(owner, read.event);
+      // One that the log had already is not written again: it comes back as it stands there.
+      const [entry] = await engine.publish(owner, [read.event]);
+      if (entry === undefined)
+        throw new TidingsError("INTERNAL", `The event "${draft.type}" was not written.`);
+      return { event: entry.event, cursor: sealOf(owner).seal(entry.position) };
     },
 
     transaction: (owner, work) => engine.transaction(owner, work),
@@ -311,13 +328,6 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
       return closed;
     },
   };
-
-  async function publishOne(owner: string, event: TidingsEvent): Promise<Delivery> {
-    const [entry] = await engine.publish(owner, [event]);
-    // An event that the log had already is not written again; its reader finds it where it stands.
-    const cursor = sealOf(owner).seal(entry?.position ?? (await headOf(owner)));
-    return { event, cursor };
-  }
 
   return tidings;
 }

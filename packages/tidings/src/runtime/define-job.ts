@@ -6,7 +6,10 @@ import type { Stage, StageSpec } from "../model/progress.ts";
 import { readStages } from "../model/progress.ts";
 import type { InputOf, OutputOf, StandardSchema } from "../model/standard-schema.ts";
 
-/** What a handler gets beside its input. Every promise rejects with LEASE_LOST once the job is no longer this handler's. */
+/**
+ * What a handler gets beside its input. Once the job is no longer this handler's, every promise rejects: with the reason
+ * of `signal` when it was stopped (JOB_CANCELED, JOB_TIMEOUT, WORKER_STOPPED), else with LEASE_LOST.
+ */
 export interface JobContext<StageKey extends string = string> {
   readonly jobId: string;
   readonly owner: string;

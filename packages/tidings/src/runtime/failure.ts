@@ -8,6 +8,14 @@ export function describeFailure(thrown: unknown): ErrorInfo {
   try {
     if (thrown instanceof TidingsError) {
       const info = thrown.toInfo();
+      if (info.code.startsWith("STORE_")) {
+        // The store's own sentence names a path of this machine, and a failure is read by whoever owns the job.
+        return {
+          code: info.code,
+          message: "The store could not be read or written.",
+          retryable: info.retryable,
+        };
+      }
       return {
         ...info,
         code: readable(info.code) || "HANDLER_FAILED",

@@ -1,4 +1,4 @@
-/** Removes jobs whose retention is over, in the background. */
+/** Removes jobs and events whose retention is over, in the background. */
 import type { Engine } from "../engine/engine.ts";
 import type { Clock } from "../model/clock.ts";
 
@@ -11,7 +11,7 @@ export interface Sweeper {
 export function createSweeper(options: {
   readonly engine: Engine;
   readonly clock: Clock;
-  /** How long an ended job is kept, in milliseconds. */
+  /** How long an ended job, and an event without a job, is kept, in milliseconds. */
   readonly retentionMs: number;
   readonly onError: (error: unknown, during: string) => void;
 }): Sweeper {
@@ -21,7 +21,7 @@ export function createSweeper(options: {
 
   function sweep(): void {
     engine
-      .prune({ endedBeforeMs: retentionMs })
+      .prune({ olderThanMs: retentionMs })
       .catch((error: unknown) => {
         if (!closed) onError(error, "removing expired jobs");
       })

@@ -45,7 +45,7 @@ export type TailItem =
 
 export interface TailRequest extends EventFilter {
   readonly owner: string;
-  /** Cursor; undefined = from the beginning, "now" = only what comes. */
+  /** Cursor; undefined = from the beginning, `{ from: "now" }` = only what comes. */
   readonly after?: string | { readonly from: "now" };
   readonly signal: AbortSignal;
 }

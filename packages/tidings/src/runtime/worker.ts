@@ -202,9 +202,11 @@ export function createWorker(options: WorkerOptions): Worker {
     );
     try {
       const outcome = await firstOf(handling, signal);
+      // A handler may have left calls without awaiting them: they come before its end.
+      await firstOf(attempt.written(), signal);
       await complete(record, definition, attempt, outcome ?? {});
     } catch (thrown) {
-      await giveUp(record, attempt, signal.aborted ? signal.reason : thrown);
+      await giveUp(record, attempt, signal.aborted ? { stopped: signal.reason } : { thrown });
     } finally {
       cancelTimeout();
       attempt.end();
@@ -229,12 +231,19 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   /** The attempt ended early: by an error, or because it was stopped. */
-  async function giveUp(record: JobRecord, attempt: Attempt, reason: unknown): Promise<void> {
+  async function giveUp(
+    record: JobRecord,
+    attempt: Attempt,
+    why: { readonly stopped: unknown } | { readonly thrown: unknown },
+  ): Promise<void> {
     attempt.end();
+    const reason = "stopped" in why ? why.stopped : why.thrown;
     const error = describeFailure(reason);
-    if (error.code === "LEASE_LOST" || error.code === "JOB_CANCELED") return;
-    if (error.code === "WORKER_STOPPED")
+    // Only who stopped the attempt can say that it needs no end; a handler's own code means nothing here.
+    if ("stopped" in why && (error.code === "LEASE_LOST" || error.code === "JOB_CANCELED")) return;
+    if ("stopped" in why && error.code === "WORKER_STOPPED") {
       return settle(record, attempt, undefined, { type: "retry", error, delayMs: 0 });
+    }
     const failures = record.job.failures + 1;
     const delayMs = reason instanceof RetryAfter ? reason.delayMs : backoffMs(failures, random);
     const final = !error.retryable || failures >= record.maxAttempts;

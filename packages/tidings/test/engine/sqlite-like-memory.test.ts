@@ -114,7 +114,7 @@ const call = fc.oneof(
     step: fc.integer({ min: -1e7, max: 1e7 }),
   }),
   fc.record(
-    { do: fc.constant("prune" as const), endedBeforeMs: fc.nat(20_000), keepEvents: fc.nat(15) },
+    { do: fc.constant("prune" as const), olderThanMs: fc.nat(20_000), keepEvents: fc.nat(15) },
     { requiredKeys: ["do"] },
   ),
 );

@@ -77,6 +77,7 @@ test("every statement that concerns an owner is bound to it", () => {
     "headOfLog",
     "ownersAfter",
     "endedJobs",
+    "oldPublished",
     "nextOwner",
   ]);
 });

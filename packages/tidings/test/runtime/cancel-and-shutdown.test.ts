@@ -193,7 +193,7 @@ describe("a worker that was thought dead", () => {
     expect(await storyOf(rescuer, jobId)).toEqual(story);
   });
 
-  test("is not robbed of a healthy long job when somebody sets the clock", async () => {
+  test("is not robbed of a healthy long job when somebody sets the clock (FC-44)", async () => {
     const clock = createManualClock();
     const began = signalOf();
     const go = signalOf();

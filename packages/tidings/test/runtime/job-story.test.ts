@@ -105,7 +105,7 @@ describe("the story of a job", () => {
     expect(story.flatMap(({ percentage }) => percentage ?? [])).toEqual([0.1, 5, 50, 100]);
   });
 
-  test("refuses reports of several workers that do not rise", async () => {
+  test("refuses reports of several workers that do not rise (FC-05)", async () => {
     const job = defineJob("parallel", {
       input: nothing,
       stages: { only: 100 },

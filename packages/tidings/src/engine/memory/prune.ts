@@ -5,11 +5,11 @@ import type { LogLine, MemoryJob, Owner, State } from "./state.ts";
 
 export function prune(state: State, request: PruneRequest, nowMs: number): { jobs: number; events: number } {
   const removed = { jobs: 0, events: 0 };
-  const { endedBeforeMs, keepEvents } = request;
+  const { olderThanMs, keepEvents } = request;
   for (const owner of state.owners.values()) {
-    if (endedBeforeMs !== undefined) {
+    if (olderThanMs !== undefined) {
       const gone = [...owner.jobs].filter(
-        ([, { endedAtMs }]) => endedAtMs !== undefined && endedAtMs <= nowMs - endedBeforeMs,
+        ([, { endedAtMs }]) => endedAtMs !== undefined && endedAtMs <= nowMs - olderThanMs,
       );
       const ids = new Set(gone.map(([jobId]) => jobId));
       removed.jobs += ids.size;
@@ -18,6 +18,10 @@ export function prune(state: State, request: PruneRequest, nowMs: number): { job
         owner.jobs.delete(jobId);
         if (key !== undefined) owner.keys.delete(key);
       }
+      removed.events += removeLines(
+        owner,
+        ({ event }) => event.jobId === undefined && Date.parse(event.timestamp) <= nowMs - olderThanMs,
+      );
     }
     if (keepEvents !== undefined) {
       const oldest = owner.log.at(-Math.max(1, keepEvents))?.position ?? 0;

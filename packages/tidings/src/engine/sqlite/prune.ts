@@ -18,13 +18,18 @@ export async function prune(
   nowMs: number,
 ): Promise<{ jobs: number; events: number }> {
   const removed = { jobs: 0, events: 0 };
-  const { endedBeforeMs, keepEvents } = request;
-  if (endedBeforeMs !== undefined) {
+  const { olderThanMs, keepEvents } = request;
+  if (olderThanMs !== undefined) {
     for (;;) {
-      const batch = await access.write(() => removeJobs(access.connection, nowMs - endedBeforeMs));
+      const batch = await access.write(() => removeJobs(access.connection, nowMs - olderThanMs));
       removed.jobs += batch.jobs;
       removed.events += batch.events;
       if (batch.jobs < JOBS_PER_COMMIT) break;
+    }
+    for (;;) {
+      const events = await access.write(() => removePublished(access.connection, nowMs - olderThanMs));
+      removed.events += events;
+      if (events < EVENTS_PER_COMMIT) break;
     }
   }
   if (keepEvents !== undefined) {
@@ -52,6 +57,15 @@ function removeJobs({ statement }: Connection, endedThroughMs: number): { jobs: 
     statement("trimOwner").run(owner!, position!);
   }
   return { jobs: rows.length, events };
+}
+
+function removePublished({ statement }: Connection, publishedThroughMs: number): number {
+  const rows = statement("oldPublished").all(publishedThroughMs, EVENTS_PER_COMMIT);
+  for (const { owner, position } of rows) {
+    statement("deleteEvent").run(owner!, position!);
+    statement("trimOwner").run(owner!, position!);
+  }
+  return rows.length;
 }
 
 async function trimLog(

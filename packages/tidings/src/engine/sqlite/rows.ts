@@ -64,6 +64,7 @@ export function insertEvents(
       toOptionalColumn(event.resourceId),
       toOptionalColumn(event.correlationId),
       event.jobId === undefined ? toColumn(event.eventId) : null,
+      event.jobId === undefined ? Date.parse(event.timestamp) : null,
       toColumn(event.type),
       body,
     );

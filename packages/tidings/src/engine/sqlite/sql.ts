@@ -54,8 +54,8 @@ export const SQL = {
   holders: "SELECT DISTINCT holder FROM tidings_job WHERE status = 'running' AND holder IS NOT NULL",
 
   // The log
-  insertEvent: `INSERT INTO tidings_event (owner, job_id, seq, resource_id, correlation_id, event_id, type, body)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+  insertEvent: `INSERT INTO tidings_event (owner, job_id, seq, resource_id, correlation_id, event_id, published_at, type, body)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   eventsOfOwner:
     "SELECT position, body FROM tidings_event WHERE owner = ? AND position > ? ORDER BY position LIMIT ?",
   eventsOfJob: `SELECT position, body FROM tidings_event WHERE owner = ? AND job_id = ? AND position > ?
@@ -100,6 +100,8 @@ export const SQL = {
   deleteItems: "DELETE FROM tidings_item WHERE owner = ? AND job_id = ?",
   deleteEventsOfJob: "DELETE FROM tidings_event WHERE owner = ? AND job_id = ?",
   deleteEvent: "DELETE FROM tidings_event WHERE owner = ? AND position = ?",
+  oldPublished:
+    "SELECT owner, position FROM tidings_event WHERE published_at <= ? ORDER BY published_at LIMIT ?",
   nextOwner: "SELECT owner FROM tidings_event WHERE owner > ? ORDER BY owner LIMIT 1",
   nthNewest: "SELECT position FROM tidings_event WHERE owner = ? ORDER BY position DESC LIMIT 1 OFFSET ?",
   oldEvents: `SELECT position, job_id FROM tidings_event WHERE owner = ? AND position > ? AND position < ?

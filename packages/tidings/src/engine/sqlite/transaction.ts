@@ -31,7 +31,10 @@ function createTransaction(
   const owner = toColumn(about.owner);
   const jobId = toColumn(about.jobId ?? "");
   return {
-    sql: database,
+    get sql() {
+      check();
+      return database;
+    },
     async get(key) {
       check();
       return fromJson(statement("value").get(owner, toColumn(key))?.body as string | undefined);

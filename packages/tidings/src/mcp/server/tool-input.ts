@@ -21,6 +21,7 @@ const cursor = { type: "string", minLength: 1, maxLength: 512 } as const;
 
 const correlationId = {
   type: "string",
+  minLength: 1,
   maxLength: 512,
   description: "Your run or workflow; it is repeated on every event of the job and can be searched for.",
 } as const;

@@ -64,6 +64,8 @@ CREATE TABLE tidings_event (
   correlation_id TEXT,
   -- Only of events that concern no job: the ids of the others follow from job and seq.
   event_id TEXT,
+  -- Of the same events, in milliseconds since 1970: they go by age, those of a job go with it.
+  published_at INTEGER,
   type TEXT NOT NULL,
   body TEXT NOT NULL
 ) STRICT;
@@ -72,6 +74,7 @@ CREATE INDEX tidings_event_owner ON tidings_event (owner);
 CREATE INDEX tidings_event_job ON tidings_event (owner, job_id) WHERE job_id IS NOT NULL;
 CREATE INDEX tidings_event_correlation ON tidings_event (owner, correlation_id) WHERE correlation_id IS NOT NULL;
 CREATE INDEX tidings_event_resource ON tidings_event (owner, resource_id) WHERE resource_id IS NOT NULL;
+CREATE INDEX tidings_event_age ON tidings_event (published_at) WHERE published_at IS NOT NULL;
 CREATE UNIQUE INDEX tidings_event_published ON tidings_event (owner, event_id) WHERE event_id IS NOT NULL;
 
 -- Collections in chunks: `count` items from the offset `first` on, as one JSON array.

@@ -78,13 +78,21 @@ export function describeLifetime({ test }: Contract): void {
   });
 
   test("what a woken watcher reads holds the commit that woke it", async ({ engine, start }) => {
+    let stop = () => {};
     const read = new Promise<readonly string[]>((resolve) => {
-      engine.watch(ALICE, () =>
-        resolve(engine.read(ALICE, {}, 0, 10).then(({ entries }) => typesOf(entries))),
-      );
+      stop = engine.watch(ALICE, () => {
+        stop();
+        resolve(engine.read(ALICE, {}, 0, 10).then(({ entries }) => typesOf(entries)));
+      });
     });
     await start();
     assert.deepEqual(await read, ["job.created"]);
+  });
+
+  test("closing wakes who waits, so that nobody waits for what cannot come any more", async ({ engine }) => {
+    const woken = new Promise<void>((resolve) => void engine.watch(ALICE, resolve));
+    await engine.close();
+    await woken;
   });
 
   test("pruning removes jobs that ended long ago, with everything of theirs", async ({
@@ -102,9 +110,9 @@ export function describeLifetime({ test }: Contract): void {
     const young = await running();
     await run(young, COMPLETE);
     const alive = await start();
-    assert.deepEqual(await engine.prune({ endedBeforeMs: DAY_MS + 1 }), { jobs: 0, events: 0 });
-    assert.deepEqual(await engine.prune({ endedBeforeMs: DAY_MS }), { jobs: 1, events: 3 });
-    assert.deepEqual(await engine.prune({ endedBeforeMs: DAY_MS }), { jobs: 0, events: 0 });
+    assert.deepEqual(await engine.prune({ olderThanMs: DAY_MS + 1 }), { jobs: 0, events: 0 });
+    assert.deepEqual(await engine.prune({ olderThanMs: DAY_MS }), { jobs: 1, events: 3 });
+    assert.deepEqual(await engine.prune({ olderThanMs: DAY_MS }), { jobs: 0, events: 0 });
     assert.equal(await engine.get(ALICE, old.job.jobId), undefined);
     assert.equal((await engine.items(ALICE, old.job.jobId, "gifts", 0, 1)).total, 0);
     const left = (await engine.list(ALICE, { limit: 10 })).map(({ job }) => job.jobId);
@@ -123,7 +131,7 @@ export function describeLifetime({ test }: Contract): void {
     const ended = await run(old, COMPLETE);
     clock.advance(DAY_MS);
     const young = await running();
-    await engine.prune({ endedBeforeMs: DAY_MS });
+    await engine.prune({ olderThanMs: DAY_MS });
     const isTruncated = async (filter: Parameters<typeof engine.read>[1], after: number) =>
       (await engine.read(ALICE, filter, after, 10)).truncated;
     for (const filter of [{}, { jobIds: [old.job.jobId] }, { correlationId: "run-1" }]) {
@@ -133,6 +141,29 @@ export function describeLifetime({ test }: Contract): void {
     }
     assert.equal(await isTruncated({ jobIds: [young.job.jobId] }, 0), false);
     assert.equal((await engine.read(BOB, {}, 0, 10)).truncated, false);
+  });
+
+  test("pruning removes events that concern no job by their age, and tells readers that were behind them", async ({
+    clock,
+    engine,
+    start,
+  }) => {
+    const at = (ms: number) => new Date(ms).toISOString();
+    const [old] = await engine.publish(ALICE, [published("evt_old", { timestamp: at(clock.now()) })]);
+    const alive = await start();
+    clock.advance(DAY_MS);
+    await engine.publish(ALICE, [published("evt_young", { timestamp: at(clock.now()) })]);
+    assert.deepEqual(await engine.prune({ olderThanMs: DAY_MS }), { jobs: 0, events: 1 });
+    const { entries, truncated } = await engine.read(ALICE, {}, 0, 10);
+    assert.deepEqual(
+      entries.map(({ event }) => event.eventId),
+      [`evt_${alive.job.jobId}_1`, "evt_young"],
+    );
+    assert.equal(truncated, true);
+    assert.equal((await engine.read(ALICE, {}, old?.position ?? 0, 10)).truncated, false);
+    // Its id is free again.
+    await engine.publish(ALICE, [published("evt_old", { timestamp: at(clock.now()) })]);
+    assert.equal((await engine.read(ALICE, {}, 0, 10)).entries.length, 3);
   });
 
   test("trimming keeps an owner's newest events, and those of jobs that have not ended", async ({
@@ -171,7 +202,7 @@ export function describeLifetime({ test }: Contract): void {
     const record = await start();
     const ended = await run(record, CANCEL);
     clock.advance(1);
-    assert.deepEqual(await engine.prune({ endedBeforeMs: 0, keepEvents: 0 }), { jobs: 1, events: 2 });
+    assert.deepEqual(await engine.prune({ olderThanMs: 0, keepEvents: 0 }), { jobs: 1, events: 2 });
     const { head, through, entries } = await engine.read(ALICE, {}, 0, 10);
     assert.deepEqual([head, through, entries], [ended.position, ended.position, []]);
     const next = await start();
@@ -182,11 +213,12 @@ export function describeLifetime({ test }: Contract): void {
   test("much can be pruned at once", async ({ clock, engine, start, run }) => {
     for (let index = 0; index < 120; index += 1) await run(await start(), CANCEL);
     clock.advance(1);
+    const timestamp = new Date(clock.now()).toISOString();
     await engine.publish(
       ALICE,
-      Array.from({ length: 1_200 }, (_, index) => published(`evt_${index}`)),
+      Array.from({ length: 1_200 }, (_, index) => published(`evt_${index}`, { timestamp })),
     );
-    assert.deepEqual(await engine.prune({ endedBeforeMs: 1, keepEvents: 100 }), {
+    assert.deepEqual(await engine.prune({ olderThanMs: 1, keepEvents: 100 }), {
       jobs: 120,
       events: 240 + 1_100,
     });
