@@ -10,7 +10,7 @@ import { hasEnded } from "../model/job.ts";
 import { browserClock, browserRandom } from "./browser-clock.ts";
 import type { Connection, ConnectionInput } from "./connection.ts";
 import { advance, CONNECTING } from "./connection.ts";
-import type { Inbox } from "./inbox.ts";
+import type { FollowedInbox, Inbox } from "./inbox.ts";
 import { createInbox } from "./inbox.ts";
 import type { Gap } from "./receipt.ts";
 import type { ClientJob } from "./snapshot.ts";
@@ -107,14 +107,21 @@ function tell(
 ): Story<TidingsEvent> {
   const { jobId, signal, clock = browserClock, random = browserRandom, holdMs = 250 } = options;
   const { giveUpAfterMs = Number.POSITIVE_INFINITY } = options;
-  const inbox =
-    options.inbox ?? createInbox({ clock, holdMs: Number.POSITIVE_INFINITY, events: options.events ?? [] });
+  const inbox = (options.inbox ??
+    createInbox({ clock, holdMs: Number.POSITIVE_INFINITY, events: options.events ?? [] })) as FollowedInbox;
   const bell = createBell(clock);
   /** Applied and not yet given to the reader. */
   const ready: TidingsEvent[] = [];
   let connection = CONNECTING;
-  /** The missing `seq` that the source was asked for again already. */
-  let askedAgainFor: number | undefined;
+  /** Gaps that the inbox went over, and that are not told yet. */
+  const passed: Gap[] = [];
+  /** The inbox cannot wait much longer for a missing event. */
+  let isUrgent = false;
+  /** The highest `seq` that the source gave at all, and by this connection. */
+  let seen = 0;
+  let reached = 0;
+  /** What misses up to this `seq` was asked for again. */
+  let askedUpTo = 0;
   let lastHeard = clock.monotonic();
 
   const known = inbox.get(jobId) !== undefined;
@@ -135,6 +142,7 @@ function tell(
 
   /** What the reader has not got yet. */
   function takeReady(): TidingsEvent[] {
+    for (const gap of passed.splice(0)) options.onGap?.(gap);
     const actual = inbox.get(jobId)?.jobType ?? "";
     if (jobType !== undefined && actual !== "" && actual !== jobType) {
       throw new TidingsError("BAD_INPUT", `The job "${jobId}" is a "${actual}", not a "${jobType}".`, {
@@ -144,17 +152,21 @@ function tell(
     return ready.splice(0);
   }
 
-  /** Whether to ask the source again for what it passed over. The second time the story goes on without it. */
+  /** Goes on without what the source passed over a second time. Whether something is to be asked for again. */
   function asksAgain(): boolean {
-    const hole = inbox.missing(jobId);
-    if (hole === undefined) return false;
-    if (hole !== askedAgainFor) {
-      askedAgainFor = hole;
-      return true;
+    for (;;) {
+      const hole = inbox.missing(jobId);
+      if (hole === undefined) return false;
+      if (hole > askedUpTo) return true;
+      if (hole >= reached) return false;
+      giveUp();
     }
+  }
+
+  function giveUp(): boolean {
     const gap = inbox.release(jobId);
     if (gap !== undefined) options.onGap?.(gap);
-    return false;
+    return gap !== undefined;
   }
 
   function take(item: SourceItem): void {
@@ -165,6 +177,8 @@ function tell(
       case "patience":
         return;
       case "event":
+        if (item.event.jobId === jobId) reached = Math.max(reached, item.event.seq ?? 0);
+        seen = Math.max(seen, reached);
         inbox.accept(item.event, item.cursor);
         break;
       case "snapshot": {
@@ -190,10 +204,10 @@ function tell(
     const idleMs = source.idleMs ?? IDLE_MS;
     let idleAt = clock.monotonic() + idleMs;
     let atLeastMs = 0;
-    /** This connection gave events from beyond the hole. */
-    let passedOver = false;
     let hole: number | undefined;
     let holeAt = Number.POSITIVE_INFINITY;
+    isUrgent = false;
+    reached = 0;
     for (;;) {
       yield* takeReady();
       if (isOver()) return {};
@@ -201,7 +215,7 @@ function tell(
       const now = clock.monotonic();
       if (arrival !== undefined) {
         if (arrival.kind !== "item") {
-          if (passedOver) asksAgain();
+          asksAgain();
           return arrival.kind === "failed" ? { failure: arrival.failure, atLeastMs } : { atLeastMs };
         }
         const { item } = arrival;
@@ -209,25 +223,22 @@ function tell(
         idleAt = now + idleMs;
         if (item.kind === "patience") atLeastMs = item.ms;
         take(item);
-        const missing = inbox.missing(jobId);
-        if (missing !== hole) holeAt = now + holdMs;
-        hole = missing;
-        passedOver =
-          missing !== undefined && (passedOver || (item.kind === "event" && (item.event.seq ?? 0) > missing));
         if (item.kind === "end") {
-          const gap = inbox.release(jobId);
-          if (gap !== undefined) options.onGap?.(gap);
+          while (giveUp());
           return { end: true };
         }
         continue;
       }
-      if (passedOver && now >= holeAt) {
+      const missing = inbox.missing(jobId);
+      if (missing !== hole) holeAt = now + holdMs;
+      hole = missing;
+      const isPassedOver = missing !== undefined && missing < reached;
+      if ((isUrgent && missing !== undefined && missing > askedUpTo) || (isPassedOver && now >= holeAt)) {
         if (asksAgain()) return { atLeastMs };
-        passedOver = false;
         continue;
       }
       if (now >= idleAt) return { atLeastMs };
-      await bell.wait(Math.min(idleAt, passedOver ? holeAt : idleAt) - now);
+      await bell.wait(Math.min(idleAt, isPassedOver ? holeAt : idleAt) - now);
     }
   }
 
@@ -237,12 +248,19 @@ function tell(
       ready.push(event);
       bell.ring();
     });
+    const stopKeeping = inbox.keep(jobId, (gap) => {
+      if (gap === undefined) isUrgent = true;
+      else passed.push(gap);
+      bell.ring();
+    });
     const wake = (): void => bell.ring();
     signal?.addEventListener("abort", wake);
     try {
       for (let reconnect = false; ; reconnect = true) {
         yield* takeReady();
         if (isOver()) return;
+        const hole = inbox.missing(jobId);
+        if (reconnect && hole !== undefined) askedUpTo = Math.max(seen, hole);
         const attempt = new AbortController();
         const after = inbox.cursorOf(jobId) ?? options.after;
         const pull = createPull(source.open({ jobId, after, reconnect, signal: attempt.signal }), bell);
@@ -273,6 +291,7 @@ function tell(
       throw error;
     } finally {
       stop();
+      stopKeeping();
       signal?.removeEventListener("abort", wake);
       input({ type: "finished" });
     }

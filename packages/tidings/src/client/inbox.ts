@@ -2,52 +2,26 @@
  * The inbox: from messages that come late, twice, out of order or not at all to a job's one story.
  *
  *   message ─read─▶ event ─┬─ seq known, id known ──────▶ repeat (changes nothing)
- *                          ├─ seq beyond the next one ──▶ held back ─ still missing after holdMs ─▶ gap: onGap, then go on
+ *                          ├─ seq beyond the next one ──▶ held back ─ holdMs passed, or too many ─▶ gap: onGap, then go on
  *                          └─ next seq, or none ─reduce─▶ applied, or ignored (illegal, lowered)
  *
  * It keeps no connection and asks for nothing: `onGap` and `restore` are how a story is repaired.
  */
-import type { Clock } from "../model/clock.ts";
 import { COMMAND_OF } from "../model/command.ts";
-import type { EventDefinition } from "../model/define-event.ts";
 import type { JobEventType, TidingsEvent } from "../model/event.ts";
 import { isStored } from "../model/event.ts";
 import { hasEnded } from "../model/job.ts";
-import type { ReadOutcome } from "../model/projection/read.ts";
 import { readMessage } from "../model/projection/read.ts";
 import { reduce } from "../model/reduce.ts";
 import { browserClock } from "./browser-clock.ts";
+import type { InboxOptions } from "./inbox-options.ts";
 import type { Listener } from "./listeners.ts";
 import { createListeners } from "./listeners.ts";
 import type { Gap, InboxCounters, Receipt } from "./receipt.ts";
 import type { ClientJob } from "./snapshot.ts";
 import { readSnapshot } from "./snapshot.ts";
-import type { Track } from "./track.ts";
+import type { Held, Track, Wait } from "./track.ts";
 import { bridge, gapOf, isLowered, merge } from "./track.ts";
-
-export interface InboxOptions {
-  /** Types of your own, so that their payloads are checked too. */
-  readonly events?: readonly EventDefinition<string, never>[];
-  /**
-   * Called once for each gap. Repair it here (`inbox.restore(await getJob(jobId))`, or read on after `gap.after` and
-   * give the events to the inbox); when the returned promise settles, the story goes on without what still misses.
-   */
-  readonly onGap?: (gap: Gap) => void | Promise<void>;
-  /** A standard MCP notification said that something may be worth reading again. */
-  readonly onHint?: (hint: Extract<ReadOutcome, { kind: "hint" }>) => void;
-  readonly onInvalid?: (problem: string) => void;
-  /** Errors thrown by listeners and the callbacks above. Default: `console.error`. */
-  readonly onError?: (error: unknown) => void;
-  /** How long an event waits for those before it, in milliseconds. Default 500; `Infinity` = until `release`. */
-  readonly holdMs?: number;
-  /** How many events of one job may wait. Default 64. */
-  readonly maxHeld?: number;
-  /** How many jobs are kept; ended ones leave first, the oldest first. Default 1,000. */
-  readonly maxJobs?: number;
-  /** How many `eventId`s are remembered. Default 4,096. */
-  readonly maxIds?: number;
-  readonly clock?: Clock;
-}
 
 export type EventListener = Listener<[event: TidingsEvent, cursor: string | undefined]>;
 
@@ -63,14 +37,6 @@ export interface Inbox {
   accept(event: TidingsEvent, cursor?: string): Receipt;
   /** Takes a snapshot as `get_job` gives it. Never moves an ended job, a percentage or the story back. */
   restore(snapshot: unknown): Receipt;
-  /** Says that a job's story is read from the middle: the next event is taken as it comes, whatever its `seq`. */
-  join(jobId: string, after?: string): void;
-  /** Goes on without the events that a job waits for; answers with the first that are left out. They count as a gap. */
-  release(jobId: string): Gap | undefined;
-  /** Counts something that was meant to be an event but could not be read. */
-  refuse(problem: string): void;
-  /** The first `seq` that a job waits for, while later events are held back. */
-  missing(jobId: string): number | undefined;
   get(jobId: string): ClientJob | undefined;
   /** In order of first appearance. */
   list(): readonly ClientJob[];
@@ -85,6 +51,22 @@ export interface Inbox {
   readonly counters: Readonly<InboxCounters>;
 }
 
+/** What `follow` needs beside that: it repairs gaps itself. Every inbox has it. */
+export interface FollowedInbox extends Inbox {
+  /** Says that a job's story is read from the middle: the next event is taken as it comes, whatever its `seq`. */
+  join(jobId: string, after?: string): void;
+  /** The first `seq` that a job waits for, while later events are held back. */
+  missing(jobId: string): number | undefined;
+  /** Goes on without the first events that a job waits for, and answers with them. They count as a gap. */
+  release(jobId: string): Gap | undefined;
+  /** Counts something that was meant to be an event but could not be read. */
+  refuse(problem: string): void;
+  /** In place of `onGap`: `keeper` fills or releases this job's gaps. `passed` could be held open no longer. */
+  keep(jobId: string, keeper: Keeper): () => void;
+}
+
+type Keeper = (passed?: Gap) => void;
+
 /** Creates an empty inbox. */
 export function createInbox(options: InboxOptions = {}): Inbox {
   const { holdMs = 500, maxHeld = 64, maxJobs = 1_000, maxIds = 4_096, clock = browserClock } = options;
@@ -94,6 +76,7 @@ export function createInbox(options: InboxOptions = {}): Inbox {
   const arrivals = createListeners<[TidingsEvent, string | undefined]>(onError);
   const changes = createListeners<[string]>(onError);
   const tracks = new Map<string, Track>();
+  const keepers = new Map<string, Set<Keeper>>();
   /** Ids of events that were dealt with, and whether they were applied. */
   const ids = new Map<string, boolean>();
   const counters: InboxCounters = {
@@ -153,7 +136,7 @@ export function createInbox(options: InboxOptions = {}): Inbox {
       }
     }
     if (leaving === undefined) return;
-    leaving.stopWaiting?.();
+    stopWaiting(leaving);
     tracks.delete(leaving.jobId);
     const { jobId } = leaving;
     outbox.push(() => changes.tell(jobId));
@@ -211,75 +194,98 @@ export function createInbox(options: InboxOptions = {}): Inbox {
     return applied(event, cursor);
   }
 
-  /** Deals with everything whose turn has come. */
-  function drain(track: Track, receipt: Receipt): Receipt {
-    const events: TidingsEvent[] = receipt.kind === "applied" ? [...receipt.events] : [];
+  /** Deals with everything whose turn has come; answers with what was applied. */
+  function drain(track: Track): TidingsEvent[] {
+    const events: TidingsEvent[] = [];
     for (;;) {
       const seq = (track.last ?? 0) + 1;
       const next = track.held.get(seq);
       if (next === undefined) break;
       track.held.delete(seq);
-      const outcome = settle(track, next.event, next.cursor);
-      if (outcome.kind === "applied") events.push(...outcome.events);
+      next.receipt = settle(track, next.event, next.cursor);
+      if (next.receipt.kind === "applied") events.push(next.event);
     }
-    if (track.held.size === 0) track.stopWaiting?.();
-    return events.length > 0 ? { kind: "applied", events } : receipt;
+    if (track.held.size === 0 || (track.last ?? 0) >= (track.wait?.to ?? 0)) stopWaiting(track);
+    if (track.held.size > 0 && track.wait === undefined) startTimer(track);
+    return events;
   }
 
   function hold(track: Track, event: TidingsEvent, seq: number, cursor: string | undefined): Receipt {
     counters.outOfOrder += 1;
-    track.held.set(seq, { event, cursor });
-    if (track.held.size > maxHeld) {
-      release(track);
-      return { kind: "applied", events: [event] };
+    const held: Held = { event, cursor };
+    track.held.set(seq, held);
+    const isTold = track.wait?.isTold === true;
+    if (track.held.size <= (isTold ? 2 * maxHeld : maxHeld)) {
+      if (track.wait === undefined) startTimer(track);
+      return { kind: "held" };
     }
-    if (track.stopWaiting === undefined && holdMs !== Number.POSITIVE_INFINITY) {
-      wait(
-        track,
-        clock.after(holdMs, () => report(track)),
-      );
-    }
-    return { kind: "held" };
+    if (isTold) callKeepers(track, gapOf(track));
+    const events = isTold ? pass(track) : [];
+    events.push(...report(track));
+    if (track.held.has(seq)) return { kind: "held" };
+    return events.length > 0 ? { kind: "applied", events } : (held.receipt ?? { kind: "repeat" });
   }
 
-  function wait(track: Track, cancel: () => void): void {
-    track.stopWaiting = () => {
-      track.stopWaiting = undefined;
-      cancel();
-    };
-  }
-
-  /** The wait is over: tells of the gap, lets it be repaired, and goes on. */
-  function report(track: Track): void {
-    counters.gaps += 1;
-    let given = false;
-    wait(track, () => {
-      given = true;
-    });
-    const goOn = (): void => {
-      if (!given) release(track, true);
+  function startTimer(track: Track): void {
+    if (holdMs === Number.POSITIVE_INFINITY) return;
+    const cancel = clock.after(holdMs, () => {
+      report(track);
       tell();
-    };
-    try {
-      const repair = options.onGap?.(gapOf(track));
-      if (repair === undefined) goOn();
-      else repair.catch(onError).then(goOn, onError);
-    } catch (error) {
-      onError(error);
-      goOn();
-    }
+    });
+    track.wait = { to: gapOf(track).to, isTold: false, cancel };
   }
 
-  function release(track: Track, counted = false): void {
-    let known = counted;
+  function stopWaiting(track: Track): void {
+    track.wait?.cancel?.();
+    track.wait = undefined;
+  }
+
+  /** Tells of each gap, lets it be repaired, and goes on; answers with what was applied by that. */
+  function report(track: Track): TidingsEvent[] {
+    const events: TidingsEvent[] = [];
     while (track.held.size > 0) {
-      if (!known) counters.gaps += 1;
-      known = false;
-      track.last = Math.min(...track.held.keys()) - 1;
-      track.skipped = true;
-      drain(track, { kind: "repeat" });
+      stopWaiting(track);
+      const gap = gapOf(track);
+      counters.gaps += 1;
+      const wait: Wait = { to: gap.to, isTold: true };
+      track.wait = wait;
+      if (keepers.has(track.jobId)) {
+        callKeepers(track);
+        break;
+      }
+      let repair: unknown;
+      try {
+        repair = options.onGap?.(gap);
+      } catch (error) {
+        onError(error);
+      }
+      if (repair !== undefined) {
+        const goOn = (): void => {
+          if (track.wait === wait) {
+            pass(track);
+            report(track);
+          }
+          tell();
+        };
+        Promise.resolve(repair).catch(onError).then(goOn, onError);
+        break;
+      }
+      // Repaired meanwhile; what else misses has its own time.
+      if (track.wait !== wait) break;
+      events.push(...pass(track));
     }
-    track.stopWaiting?.();
+    return events;
+  }
+
+  function callKeepers(track: Track, passed?: Gap): void {
+    for (const keeper of keepers.get(track.jobId) ?? []) guarded(() => keeper(passed));
+  }
+
+  /** Goes on behind the first gap. */
+  function pass(track: Track): TidingsEvent[] {
+    track.last = Math.min(...track.held.keys()) - 1;
+    track.skipped = true;
+    return drain(track);
   }
 
   function accept(event: TidingsEvent, cursor: string | undefined): Receipt {
@@ -295,7 +301,9 @@ export function createInbox(options: InboxOptions = {}): Inbox {
     track.last ??= seq - 1;
     if (seq <= track.last || track.held.has(seq)) return repeat(event, cursor);
     if (seq > track.last + 1) return hold(track, event, seq, cursor);
-    return drain(track, settle(track, event, cursor));
+    const receipt = settle(track, event, cursor);
+    const events = [...(receipt.kind === "applied" ? receipt.events : []), ...drain(track)];
+    return events.length > 0 ? { kind: "applied", events } : receipt;
   }
 
   function restore(value: unknown): Receipt {
@@ -317,7 +325,7 @@ export function createInbox(options: InboxOptions = {}): Inbox {
     const renewed = merged !== track.job;
     track.job = merged;
     if (renewed) outbox.push(() => changes.tell(merged.jobId));
-    drain(track, { kind: "repeat" });
+    drain(track);
     return renewed ? { kind: "restored", job: merged } : { kind: "repeat" };
   }
 
@@ -337,7 +345,7 @@ export function createInbox(options: InboxOptions = {}): Inbox {
     return result;
   }
 
-  return {
+  const inbox: FollowedInbox = {
     receive(message) {
       told(take(message));
       return Promise.resolve();
@@ -355,7 +363,8 @@ export function createInbox(options: InboxOptions = {}): Inbox {
       const track = tracks.get(jobId);
       if (track === undefined || track.held.size === 0) return undefined;
       const gap = gapOf(track);
-      release(track);
+      if (track.wait?.isTold !== true) counters.gaps += 1;
+      pass(track);
       return told(gap);
     },
     refuse(problem) {
@@ -365,6 +374,18 @@ export function createInbox(options: InboxOptions = {}): Inbox {
       const track = tracks.get(jobId);
       return track === undefined || track.held.size === 0 ? undefined : (track.last ?? 0) + 1;
     },
+    keep(jobId, keeper) {
+      const those = keepers.get(jobId) ?? new Set();
+      keepers.set(jobId, those.add(keeper));
+      return () => {
+        those.delete(keeper);
+        if (those.size > 0 || !keepers.delete(jobId)) return;
+        const track = tracks.get(jobId);
+        if (track?.wait?.isTold !== true) return;
+        stopWaiting(track);
+        startTimer(track);
+      };
+    },
     get: (jobId) => tracks.get(jobId)?.job,
     list: () => [...tracks.values()].flatMap(({ job }) => (job === undefined ? [] : [job])),
     cursorOf: (jobId) => tracks.get(jobId)?.cursor,
@@ -373,4 +394,5 @@ export function createInbox(options: InboxOptions = {}): Inbox {
     onChange: changes.add,
     counters,
   };
+  return inbox;
 }

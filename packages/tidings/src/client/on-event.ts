@@ -1,4 +1,7 @@
-/** Handlers that are idempotent by meaning: two events about one payment credit it once. */
+/**
+ * Handlers that are idempotent by meaning: two events about one payment credit it once, for as long as the record of
+ * effects lasts.
+ */
 import type { EventDefinition, EventFrom } from "../model/define-event.ts";
 import { TidingsError } from "../model/error.ts";
 import type { CatalogueType, CustomEvent, EventOf, TidingsEvent } from "../model/event.ts";
@@ -22,7 +25,10 @@ export type EventFor<Type> =
 export interface HandlerOptions<Event, Transaction> {
   /** What the event is about in terms of its effect, such as a payment's id. Default: the `eventId`. */
   readonly key?: (event: Event) => string | number;
-  /** The record of what was handled. Default: one in memory for this handler. */
+  /**
+   * The record of what was handled. Default: one in memory for this handler, which forgets all of it when the process
+   * ends; only `createDurableOnce` holds across restarts.
+   */
   readonly once?: Once<Transaction>;
   /** Sets this handler's keys apart from those of other handlers of the same type in the same record. Default: the type. */
   readonly name?: string;
@@ -42,8 +48,9 @@ type Effect<Event, Transaction> = (event: Event, transaction: Transaction) => vo
 const NAMES = new WeakMap<object, Set<string>>();
 
 /**
- * Makes a handler that runs its effect once for each key, however often the event is given to it. For servers that read
- * the log themselves: move on (keep the cursor) when the promise resolves.
+ * Makes a handler that runs its effect once for each key, however often the event is given to it; across restarts only
+ * with `once: createDurableOnce(…)`. For servers that read the log themselves: move on (keep the cursor) when the promise
+ * resolves.
  */
 export function createEventHandler<
   const Type extends string | EventDefinition<string, never>,
@@ -78,8 +85,8 @@ export function createEventHandler<
 
 /**
  * Handles events of a type as they arrive: `onEvent(inbox, "order.paid", { key: (e) => e.paymentId, once }, handler)`.
- * The handler runs once for each key; one that throws is tried again when the event is repeated. With a durable `once`
- * that holds across restarts.
+ * The handler runs once for each key; one that throws is tried again when the event is repeated. Across restarts that
+ * holds only with `once: createDurableOnce(…)`: without it an event that is told again after one is handled again.
  *
  * @returns the way to stop.
  * @throws TidingsError BAD_DEFINITION when another handler with this name uses the same record.

@@ -1,4 +1,7 @@
-/** Records of what was done: an effect runs once for each key, however often and by whatever event it is asked for. */
+/**
+ * Records of what was done: an effect runs once for each key, however often and by whatever event it is asked for, for
+ * as long as the record lasts. Only `createDurableOnce` outlasts the process.
+ */
 
 /**
  * A record of effects. `Transaction` is what an effect may write with: what it writes is kept together with the record
@@ -13,7 +16,8 @@ export interface Once<Transaction = undefined> {
 }
 
 /**
- * A record in memory: good until the page is reloaded or the process ends.
+ * A record in memory: it forgets everything when the page is reloaded or the process ends, so a repeat after that runs
+ * the effect again. For anything that must not happen twice use `createDurableOnce`.
  *
  * @param maxKeys - How many keys are remembered, the newest. Default 10,000.
  */

@@ -3,7 +3,7 @@ import { isRefusal, TRANSITIONS } from "../model/command.ts";
 import type { JobEventType, TidingsEvent } from "../model/event.ts";
 import type { Status } from "../model/job.ts";
 import { hasEnded } from "../model/job.ts";
-import type { Gap } from "./receipt.ts";
+import type { Gap, Receipt } from "./receipt.ts";
 import type { ClientJob } from "./snapshot.ts";
 
 /** What is known of one job's stream. */
@@ -15,9 +15,26 @@ export interface Track {
   cursor: string | undefined;
   /** Events were lost before the next one: what it implies is taken for granted. */
   skipped: boolean;
-  readonly held: Map<number, { readonly event: TidingsEvent; readonly cursor: string | undefined }>;
+  readonly held: Map<number, Held>;
   /** Set while a gap is timed or being repaired. */
-  stopWaiting?: (() => void) | undefined;
+  wait?: Wait | undefined;
+}
+
+/** An event before its turn. */
+export interface Held {
+  readonly event: TidingsEvent;
+  readonly cursor: string | undefined;
+  /** What became of it when its turn came. */
+  receipt?: Receipt;
+}
+
+/** For a gap to be filled. */
+export interface Wait {
+  /** The last `seq` of the gap. */
+  readonly to: number;
+  /** Somebody was told, and may be repairing it. */
+  readonly isTold: boolean;
+  readonly cancel?: () => void;
 }
 
 /** The events that are missing before the first one that is held back. */

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Connection, ConnectionInput } from "../../src/client/index.ts";
-import { advance, CONNECTING, CONNECTION_TRANSITIONS } from "../../src/client/index.ts";
+import type { Connection, ConnectionInput } from "../../src/client/connection.ts";
+import { advance, CONNECTING, CONNECTION_TRANSITIONS } from "../../src/client/connection.ts";
 
 function after(...inputs: ConnectionInput["type"][]): Connection {
   return inputs.reduce((connection, type) => advance(connection, { type }, 0.5), CONNECTING);

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
+import { browserClock } from "../../src/client/browser-clock.ts";
 import type { ClientJob, Connection, FollowOptions, Gap, SseOptions } from "../../src/client/index.ts";
-import { browserClock, createInbox, defineEvent, follow } from "../../src/client/index.ts";
+import { createInbox, defineEvent, follow } from "../../src/client/index.ts";
 import { createManualClock } from "../../src/engine/testing/manual-clock.ts";
 import type { TidingsEvent } from "../../src/model/event.ts";
 import { defineJob } from "../../src/runtime/define-job.ts";

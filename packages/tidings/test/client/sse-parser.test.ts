@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { SseFrame } from "../../src/client/index.ts";
-import { createSseParser } from "../../src/client/index.ts";
+import type { SseFrame } from "../../src/client/source/sse-parser.ts";
+import { createSseParser } from "../../src/client/source/sse-parser.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
