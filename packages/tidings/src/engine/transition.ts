@@ -215,11 +215,13 @@ export function keepPublished(events: readonly TidingsEvent[]): readonly KeptEve
  * @throws TidingsError BAD_EVENT for one that readers would refuse.
  */
 function keep(event: TidingsEvent): KeptEvent {
-  const body = toJson(event, `The event "${event.type}"`);
-  const read = readEvent(JSON.parse(body));
-  if (read.kind === "event") return { event: read.event, body: JSON.stringify(read.event) };
-  const problem = read.kind === "invalid" ? read.problem : "it is no event";
-  throw new TidingsError("BAD_EVENT", `The event "${event.type}" was not written: ${problem}.`);
+  const read = readEvent(event);
+  if (read.kind !== "event") {
+    const problem = read.kind === "invalid" ? read.problem : "it is no event";
+    throw new TidingsError("BAD_EVENT", `The event "${event.type}" was not written: ${problem}.`);
+  }
+  const body = toJson(read.event, `The event "${event.type}"`);
+  return { event: JSON.parse(body) as TidingsEvent, body };
 }
 
 function fold(job: Job, events: readonly KeptEvent[]): Job {
