@@ -4,7 +4,6 @@ import type { McpServer } from "@modelcontextprotocol/server";
 import { createTidings, openEngine, type Tidings } from "tidings";
 import type { Config } from "./config.ts";
 import { bulkGiftAnalysis } from "./jobs/bulk-gift-analysis.ts";
-import { RECOMMENDATIONS } from "./jobs/gift-result.ts";
 import { refreshProductFeed } from "./jobs/refresh-product-feed.ts";
 import { createGiftServer } from "./mcp-server.ts";
 import { openProductFeed } from "./product-feed.ts";
@@ -14,8 +13,8 @@ import { openUploads } from "./uploads.ts";
 export interface GiftGenius {
   readonly tidings: Tidings;
   readonly uploads: Uploads;
-  /** A fresh server for one request or one connection. `serverUrl` is where a host's frame finds us. */
-  createServer(serverUrl: string): McpServer;
+  /** A fresh server for one request or one connection. `serverUrl` is where a host's frame finds us, if it can. */
+  createServer(serverUrl: string | undefined): McpServer;
   close(): Promise<void>;
 }
 
@@ -31,8 +30,7 @@ export async function openGiftGenius(config: Config): Promise<GiftGenius> {
   const bulk = bulkGiftAnalysis({
     feed,
     uploads,
-    readItems: (owner, jobId, offset, limit) =>
-      tidings.items(owner, jobId, RECOMMENDATIONS, { offset, limit }),
+    readItems: (...request) => tidings.items(...request),
     ...(matchLog === undefined
       ? {}
       : { onMatch: (jobId: string, record: number) => appendFileSync(matchLog, `${jobId} ${record}\n`) }),

@@ -14,6 +14,10 @@ export interface Config {
   readonly catalogueFolder: string | undefined;
   /** A file that gets one line per match, for those who want to count the work outside the store. */
   readonly matchLog: string | undefined;
+  /** Host names that requests may name beside the loopback ones; on another address than loopback the only ones. */
+  readonly allowedHosts: readonly string[] | undefined;
+  /** Origins of other sites whose pages may use this server; `null` = frames without an origin. */
+  readonly allowedOrigins: readonly string[] | undefined;
 }
 
 /** @throws TidingsError BAD_CONFIG, a sentence that names the variable. */
@@ -28,7 +32,15 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     uploadsFolder: file === undefined ? undefined : join(dirname(resolve(file)), "uploads"),
     catalogueFolder: env.GIFTGENIUS_CATALOGUE || undefined,
     matchLog: env.GIFTGENIUS_MATCH_LOG || undefined,
+    allowedHosts: listOf(env.TIDINGS_ALLOWED_HOSTS),
+    allowedOrigins: listOf(env.TIDINGS_ALLOWED_ORIGINS),
   };
+}
+
+function listOf(text: string | undefined): readonly string[] | undefined {
+  const entries = (text ?? "").split(",").map((entry) => entry.trim().toLowerCase());
+  const list = entries.filter((entry) => entry !== "");
+  return list.length === 0 ? undefined : list;
 }
 
 function wholeNumber(

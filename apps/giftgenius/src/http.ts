@@ -4,7 +4,8 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type ErrorInfo, TidingsError } from "tidings";
-import { createHttpHandler, defaultOwner, findForbidden } from "tidings/mcp";
+import type { GuardOptions } from "tidings/mcp";
+import { createHttpHandler, defaultOwner, findForbidden, sendError } from "tidings/mcp";
 import type { GiftGenius } from "./app.ts";
 import type { Config } from "./config.ts";
 import { renderPage } from "./page/page.ts";
@@ -21,12 +22,12 @@ const EXAMPLE = new URL("../examples/employees-2000.csv", import.meta.url);
 /** @throws TidingsError PORT_IN_USE or ADDRESS_UNUSABLE */
 export async function serveHttp(
   app: GiftGenius,
-  { host, port }: Pick<Config, "host" | "port">,
+  { host, port, ...guard }: Pick<Config, "host" | "port"> & GuardOptions,
 ): Promise<HttpServer> {
   let url = "";
-  const tidings = createHttpHandler(app.tidings, { server: () => app.createServer(url) });
+  const tidings = createHttpHandler(app.tidings, { ...guard, server: () => app.createServer(url) });
   const server = createServer((request, response) => {
-    handle(request, response).catch((error: unknown) => sendError(response, error));
+    handle(request, response).catch((error: unknown) => answerError(request, response, error));
   });
   server.requestTimeout = 0;
   server.headersTimeout = 15_000;
@@ -37,12 +38,13 @@ export async function serveHttp(
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (await tidings.handle(request, response)) return;
-    const forbidden = findForbidden(request, {});
+    const forbidden = findForbidden(request, guard);
     if (forbidden !== undefined) {
       return sendJson(response, 403, {
         error: info("FORBIDDEN", forbidden, "Open the page at its own address."),
       });
     }
+    allowOrigin(request, response);
     const path = (request.url ?? "/").split("?", 1)[0];
     const route = `${request.method === "HEAD" ? "GET" : request.method} ${path}`;
     switch (route) {
@@ -56,6 +58,12 @@ export async function serveHttp(
           .on("error", () => response.destroy())
           .pipe(response);
         return;
+      case "OPTIONS /uploads":
+        response.writeHead(204, {
+          "access-control-allow-methods": "POST",
+          "access-control-allow-headers": "content-type",
+        });
+        return void response.end();
       case "POST /uploads":
         return receiveUpload(request, response);
       default:
@@ -68,7 +76,8 @@ export async function serveHttp(
   async function receiveUpload(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const declared = Number(request.headers["content-length"] ?? 0);
     if (declared > MAX_UPLOAD_BYTES) throw tooLarge();
-    const upload = await app.uploads.receive(request);
+    // A file that cannot be kept ends the reading, not the connection: that carries the answer.
+    const upload = await app.uploads.receive(request.iterator({ destroyOnReturn: false }));
     const owner = defaultOwner({ authInfo: undefined });
     const uploadId = await app.uploads.grant(app.tidings, owner, upload);
     sendJson(response, 201, { uploadId, ...upload });
@@ -122,17 +131,21 @@ function sendJson(response: ServerResponse, status: number, body: object): void 
   response.end(JSON.stringify(body));
 }
 
-function sendError(response: ServerResponse, error: unknown): void {
-  if (response.headersSent || response.destroyed) return void response.destroy();
-  const known = error instanceof TidingsError;
-  const tooBig = known && error.code === "PAYLOAD_TOO_LARGE";
-  // The rest of a refused body is not read: the connection cannot be used again.
-  if (tooBig) response.setHeader("connection", "close");
-  sendJson(response, tooBig ? 413 : 500, {
-    error: known ? error.toInfo() : info("INTERNAL", "The request could not be served.", "Try again."),
-  });
+/** The guard has let the page pass: it may read the answer too. */
+function allowOrigin({ headers: { origin } }: IncomingMessage, response: ServerResponse): void {
+  response.setHeader("vary", "Origin");
+  if (origin !== undefined) response.setHeader("access-control-allow-origin", origin);
+}
+
+function answerError(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+  // Nobody is there any more to be told, and nothing is wrong.
+  if (request.destroyed && !request.complete) return void response.destroy();
+  // What was not read of a body stands in the way of the next request: the connection cannot be used again.
+  if (!request.complete && !response.headersSent) response.setHeader("connection", "close");
+  sendError(response, error);
+  request.resume();
 }
 
 function info(code: string, message: string, hint: string): ErrorInfo {
-  return { code, message, hint, retryable: code === "INTERNAL" };
+  return { code, message, hint, retryable: false };
 }

@@ -10,7 +10,7 @@ async function main(): Promise<void> {
   const stdio = process.argv.includes("--stdio");
   const app = await openGiftGenius(config);
   const front = stdio
-    ? serveTidingsStdio(app.tidings, () => app.createServer(`http://${config.host}:${config.port}`))
+    ? serveTidingsStdio(app.tidings, () => app.createServer(undefined))
     : await serveHttp(app, config).catch(async (error: unknown) => {
         await app.close();
         throw error;

@@ -21,8 +21,8 @@ export interface GiftServerParts {
   readonly feed: ProductFeed;
   readonly bulk: BulkGiftAnalysis;
   readonly refresh: RefreshProductFeed;
-  /** Where this server is reached, for the page inside a host's frame. */
-  readonly serverUrl: string;
+  /** Where this server is reached, for the page inside a host's frame; undefined = nowhere, as on stdio. */
+  readonly serverUrl: string | undefined;
 }
 
 export function createGiftServer({
@@ -58,7 +58,7 @@ export function createGiftServer({
       tool: "get_gift_recommendations",
       title: "Read gift recommendations",
       description:
-        "Pages through the recommendations of a bulk gift analysis, in the order of the file. Before the job's end it gives what is ready, with complete: false.",
+        "Pages through the recommendations of a bulk gift analysis, in the order of the file. Before the job's end it gives what is ready, with complete: false; complete: true says that nothing more will be added, however the job ended.",
       input: recommendationArguments,
     },
     (args, { owner }) => readRecommendations(tidings, owner, args),
@@ -94,7 +94,7 @@ export function createGiftServer({
       mimeType: "application/json",
     },
     async (uri) => {
-      const { version, gifts } = feed.current;
+      const { version, gifts } = await feed.latest();
       const document = { version, loadedAt: feed.loadedAt, gifts: gifts.length };
       return { contents: [{ uri: uri.href, mimeType: "application/json", text: JSON.stringify(document) }] };
     },
@@ -110,7 +110,9 @@ export function createGiftServer({
           uri: uri.href,
           mimeType: PAGE_MIME,
           text: renderPage({ serverUrl }),
-          _meta: { ui: { csp: { connectDomains: [serverUrl] }, prefersBorder: false } },
+          _meta: {
+            ui: { csp: { connectDomains: serverUrl === undefined ? [] : [serverUrl] }, prefersBorder: false },
+          },
         },
       ],
     }),

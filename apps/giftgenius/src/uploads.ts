@@ -8,12 +8,21 @@ import { mkdir, mkdtemp, readdir, rename, rm, stat, utimes } from "node:fs/promi
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import type { Tidings } from "tidings";
+import type { Clock, Tidings } from "tidings";
 import { PermanentError, TidingsError } from "tidings";
 
 export const MAX_UPLOAD_BYTES = 1024 ** 3;
 /** Longer than jobs are kept, so that a job's retry still finds its file. */
 const KEEP_MS = 8 * 24 * 3_600_000;
+const SWEEP_EVERY_MS = 3_600_000;
+
+const SYSTEM_CLOCK: Pick<Clock, "now" | "after"> = {
+  now: () => Date.now(),
+  after(ms, call) {
+    const timer = setTimeout(call, ms).unref();
+    return () => clearTimeout(timer);
+  },
+};
 
 export interface Upload {
   readonly bytes: number;
@@ -30,7 +39,7 @@ export interface Uploads {
   receive(source: AsyncIterable<Uint8Array>): Promise<Upload>;
   /** Gives an owner a name for a file. */
   grant(tidings: Tidings, owner: string, upload: Upload): Promise<string>;
-  /** @throws TidingsError UPLOAD_NOT_FOUND, alike for unknown and foreign ids. */
+  /** From now on the file is kept for eight days more. @throws TidingsError UPLOAD_NOT_FOUND, alike for unknown, foreign and expired ids. */
   find(tidings: Tidings, owner: string, uploadId: string): Promise<Upload>;
   /** Reads a file as a stream. @throws PermanentError UPLOAD_NOT_FOUND when it is no longer kept. */
   open(upload: Upload): Promise<AsyncIterable<Uint8Array>>;
@@ -38,16 +47,21 @@ export interface Uploads {
 }
 
 /**
+ * Opens the folder, and removes what nobody has asked for in eight days: now, and every hour.
+ *
  * @param folder - Where to keep the files, in a folder that exists; undefined = a temporary folder that is removed at
  *   the end.
  */
-export async function openUploads(folder: string | undefined): Promise<Uploads> {
+export async function openUploads(
+  folder: string | undefined,
+  clock: Pick<Clock, "now" | "after"> = SYSTEM_CLOCK,
+): Promise<Uploads> {
   const home = folder ?? (await mkdtemp(join(tmpdir(), "giftgenius-")));
   try {
     await mkdir(home).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "EEXIST") throw error;
     });
-    await removeOld(home);
+    await removeOld(home, clock.now() - KEEP_MS);
   } catch (error) {
     throw new TidingsError(
       "UPLOADS_UNWRITABLE",
@@ -59,6 +73,19 @@ export async function openUploads(folder: string | undefined): Promise<Uploads> 
     );
   }
   const pathOf = ({ sha256 }: Upload): string => join(home, `${sha256}.csv`);
+  const touch = (path: string): Promise<void> => {
+    const now = new Date(clock.now());
+    return utimes(path, now, now);
+  };
+  let closed = false;
+  const sweep = async (): Promise<void> => {
+    await removeOld(home, clock.now() - KEEP_MS).catch((error: Error) => {
+      const { message } = error;
+      process.stderr.write(`${JSON.stringify({ level: "warn", during: "removing old uploads", message })}\n`);
+    });
+    if (!closed) cancelSweep = clock.after(SWEEP_EVERY_MS, () => void sweep());
+  };
+  let cancelSweep = clock.after(SWEEP_EVERY_MS, () => void sweep());
 
   return {
     async receive(source) {
@@ -94,8 +121,16 @@ export async function openUploads(folder: string | undefined): Promise<Uploads> 
     },
 
     async find(tidings, owner, uploadId) {
-      const upload = await tidings.transaction(owner, (values) => values.get(keyOf(uploadId)));
-      if (upload === undefined) {
+      const upload = (await tidings.transaction(owner, (values) => values.get(keyOf(uploadId)))) as
+        | Upload
+        | undefined;
+      const isThere =
+        upload !== undefined &&
+        (await touch(pathOf(upload)).then(
+          () => true,
+          () => false,
+        ));
+      if (!isThere) {
         throw new TidingsError(
           "UPLOAD_NOT_FOUND",
           "No such upload: it never existed, it expired, or it is not yours.",
@@ -104,14 +139,13 @@ export async function openUploads(folder: string | undefined): Promise<Uploads> 
           },
         );
       }
-      return upload as Upload;
+      return upload;
     },
 
     async open(upload) {
       const path = pathOf(upload);
-      const now = new Date();
       try {
-        await utimes(path, now, now);
+        await touch(path);
       } catch (error) {
         throw new PermanentError("UPLOAD_NOT_FOUND", "The uploaded file is no longer kept.", {
           hint: "Upload the file again and start a new job.",
@@ -122,6 +156,8 @@ export async function openUploads(folder: string | undefined): Promise<Uploads> 
     },
 
     async close() {
+      closed = true;
+      cancelSweep();
       if (folder === undefined) await rm(home, { recursive: true, force: true });
     },
   };
@@ -137,12 +173,15 @@ export function tooLarge(): TidingsError {
   });
 }
 
-async function removeOld(home: string): Promise<void> {
-  const before = Date.now() - KEEP_MS;
+/** Another process may do the same at the same time: what has gone is no fault. */
+async function removeOld(home: string, before: number): Promise<void> {
   for (const name of await readdir(home)) {
     if (!/^[0-9a-f]{64}\.csv$|^[0-9a-f]{32}\.part$/.test(name)) continue;
     const path = join(home, name);
-    const { mtimeMs } = await stat(path);
-    if (mtimeMs < before) await rm(path, { force: true });
+    const file = await stat(path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "ENOENT") throw error;
+      return undefined;
+    });
+    if (file !== undefined && file.mtimeMs < before) await rm(path, { force: true });
   }
 }

@@ -18,8 +18,8 @@ import { follow } from "tidings/client";
 import { mcpSource } from "tidings/mcp/client";
 import { createProgressBar } from "./progress-bar.ts";
 import { printReport, proveWhole } from "./proof.ts";
+import { createRestartable } from "./restartable.ts";
 import { printRecommendations } from "./results-table.ts";
-import type { ServerProcess } from "./server-process.ts";
 import { RUN_ARGS, startServer } from "./server-process.ts";
 
 const EXAMPLE = fileURLToPath(new URL("../../examples/employees-2000.csv", import.meta.url));
@@ -37,16 +37,18 @@ async function main(): Promise<number> {
   const matchLog = join(folder, "matches.log");
   const env = { TIDINGS_STORE: store, GIFTGENIUS_MATCH_LOG: values.kill ? matchLog : "" };
   const bar = createProgressBar(process.stdout);
-  let server = await startServer({ ...env, PORT: process.env.PORT ?? "3000" }).catch(() =>
+  const first = await startServer({ ...env, PORT: process.env.PORT ?? "3000" }).catch(() =>
     startServer({ ...env, PORT: "0" }),
   );
+  const { url, pid } = first;
+  const server = createRestartable(first, () => startServer({ ...env, PORT: new URL(url).port }));
   try {
-    bar.note(`The server runs at ${server.url} (process ${server.pid}), its store is ${store}`);
+    bar.note(`The server runs at ${url} (process ${pid}), its store is ${store}`);
     const file = fileToUse(folder);
-    const uploadId = await upload(server.url, file);
+    const uploadId = await upload(url, file);
     bar.note(`Uploaded ${(await stat(file)).size} bytes as ${uploadId}`);
 
-    const client = await connect(server.url);
+    const client = await connect(url);
     const answer = await client.callTool({
       name: "start_bulk_gift_analysis",
       arguments: { uploadId, defaultBudget: 49.9, correlationId: "demo" },
@@ -56,20 +58,21 @@ async function main(): Promise<number> {
     bar.note(`start_bulk_gift_analysis answered with ${jobId}; its events over MCP:\n`);
 
     const events: TidingsEvent[] = [];
-    let restarted: Promise<ServerProcess> | undefined;
+    let killed = false;
     const story = follow({ source: mcpSource(client), jobId, after: cursor });
     for await (const event of story) {
       events.push(event as TidingsEvent);
       bar.show(event as TidingsEvent);
-      if (values.kill && restarted === undefined && isHalfWay(event as TidingsEvent)) {
-        restarted = killAndRestart(server, env, bar.note);
+      if (values.kill && !killed && isHalfWay(event as TidingsEvent)) {
+        killed = true;
+        server.killAndRestart(bar.note);
       }
     }
-    if (restarted !== undefined) server = await restarted;
+    await server.restarted();
     bar.note("");
     const complete = story.job?.status === "completed";
     if (complete) await printRecommendations(client, jobId, bar.note);
-    bar.note(`The page of this job: ${server.url}/#job=${jobId}`);
+    bar.note(`The page of this job: ${url}/#job=${jobId}`);
     let whole = complete;
     if (values.kill && complete) {
       const proof = await proveWhole({
@@ -77,7 +80,7 @@ async function main(): Promise<number> {
         jobId,
         seen: events,
         matchLog,
-        killed: restarted !== undefined,
+        killed,
       });
       whole = printReport(proof, bar.note);
     }
@@ -134,18 +137,6 @@ function isHalfWay(event: TidingsEvent): boolean {
     percentage > 40 &&
     percentage < 70
   );
-}
-
-async function killAndRestart(
-  server: ServerProcess,
-  env: Readonly<Record<string, string>>,
-  note: (line: string) => void,
-): Promise<ServerProcess> {
-  await server.kill();
-  note(`\nKilled the server (SIGKILL, process ${server.pid}) and starting it again …\n`);
-  const next = await startServer({ ...env, PORT: new URL(server.url).port });
-  note(`\nIt runs again (process ${next.pid})\n`);
-  return next;
 }
 
 function untilInterrupted(note: (line: string) => void): Promise<void> {

@@ -3,10 +3,8 @@ import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import type { Client } from "@modelcontextprotocol/client";
 import type { TidingsEvent } from "tidings";
+import { BATCH } from "../jobs/bulk-gift-analysis.ts";
 import { recommendationsOf } from "./recommendation-pages.ts";
-
-/** How many people one commit holds (see jobs/bulk-gift-analysis.ts): what a crash may cost. */
-const BATCH = 200;
 
 export interface Check {
   readonly what: string;

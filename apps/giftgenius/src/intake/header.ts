@@ -1,3 +1,4 @@
+/** The first line of a file: its delimiter, and which of our columns stands where. */
 import { parse } from "csv-parse/sync";
 import { PermanentError } from "tidings";
 

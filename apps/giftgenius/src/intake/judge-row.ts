@@ -1,3 +1,9 @@
+/**
+ * What becomes of one row: an employee with remarks, or a refusal that says why.
+ *
+ *   fields ──▶ text sound? ──▶ as wide as the header? ──▶ email, not met before? ──▶ budget? ──▶ accepted
+ *                 └────────────────────┴──────────────────────────┴────────────────────┴──▶ rejected
+ */
 import { PermanentError } from "tidings";
 import { isEmail, normalizeEmail } from "./email.ts";
 import type { Column, Delimiter, Header } from "./header.ts";
@@ -18,15 +24,15 @@ export interface Employee {
 }
 
 /** Something that a person should know about a row. */
-export interface RowNote {
+export interface Remark {
   readonly code: string;
   /** One sentence. */
   readonly message: string;
 }
 
 export type Verdict =
-  | { readonly outcome: "accepted"; readonly employee: Employee; readonly warnings: readonly RowNote[] }
-  | ({ readonly outcome: "rejected" } & RowNote);
+  | { readonly outcome: "accepted"; readonly employee: Employee; readonly warnings: readonly Remark[] }
+  | ({ readonly outcome: "rejected" } & Remark);
 
 export interface JudgeOptions {
   /** ISO code of the run's currency, in which budgets are counted. */
@@ -65,7 +71,7 @@ export function createJudge(
     return text.includes("\uFEFF") ? text.replaceAll("\uFEFF", "") : text;
   }
 
-  function faultOfText(fields: readonly string[], line: number): RowNote | undefined {
+  function faultOfText(fields: readonly string[], line: number): Remark | undefined {
     for (const [position, field] of fields.entries()) {
       if (field.length > MAX_CELL) {
         return note(
@@ -96,7 +102,7 @@ export function createJudge(
     return Object.values(header.positions).some((position) => fields[position]?.includes(character));
   }
 
-  function budgetOf(text: string, warnings: RowNote[]): number | RowNote {
+  function budgetOf(text: string, warnings: Remark[]): number | Remark {
     const reading = parseMoneyCents(text);
     const { currency, defaultBudgetCents } = options;
     switch (reading.kind) {
@@ -132,7 +138,7 @@ export function createJudge(
     }
   }
 
-  function orDefault(fault: string, warnings: RowNote[]): number | RowNote {
+  function orDefault(fault: string, warnings: Remark[]): number | Remark {
     if (options.defaultBudgetCents === undefined) return note("BAD_BUDGET", `${fault}.`);
     warnings.push(note("DEFAULT_BUDGET_USED", `${fault}; the default budget was used.`));
     return options.defaultBudgetCents;
@@ -149,7 +155,7 @@ export function createJudge(
     if (people.has(person)) {
       return reject("DUPLICATE_PERSON", `${quote(email)} was in an earlier row; a person is counted once.`);
     }
-    const warnings: RowNote[] = [];
+    const warnings: Remark[] = [];
     const budget = budgetOf(cell(fields, "budget"), warnings);
     if (typeof budget !== "number") return { outcome: "rejected", ...budget };
     const interests = splitInterests(cell(fields, "interests"), warnings);
@@ -178,7 +184,7 @@ export function unknownEncoding(line: number): PermanentError {
   );
 }
 
-function splitInterests(text: string, warnings: RowNote[]): string[] {
+function splitInterests(text: string, warnings: Remark[]): string[] {
   const seen = new Set<string>();
   const interests: string[] = [];
   for (const part of text.split(INTEREST_SEPARATORS)) {
@@ -200,7 +206,7 @@ function splitInterests(text: string, warnings: RowNote[]): string[] {
   return interests;
 }
 
-function faultOfWidth(fields: readonly string[], width: number): RowNote | undefined {
+function faultOfWidth(fields: readonly string[], width: number): Remark | undefined {
   let used = fields.length;
   while (used > width && fields[used - 1]?.trim() === "") used -= 1;
   if (used === width) return undefined;
@@ -223,7 +229,7 @@ function reject(code: string, message: string): Verdict {
   return { outcome: "rejected", code, message };
 }
 
-function note(code: string, message: string): RowNote {
+function note(code: string, message: string): Remark {
   return { code, message };
 }
 

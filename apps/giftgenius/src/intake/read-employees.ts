@@ -14,7 +14,7 @@ import type { JudgeOptions, Verdict } from "./judge-row.ts";
 import { createJudge, unknownEncoding } from "./judge-row.ts";
 import { openText } from "./open-text.ts";
 
-export type { Employee, RowNote } from "./judge-row.ts";
+export type { Employee, Remark } from "./judge-row.ts";
 
 /** One data record of the file with its verdict. */
 export type IntakeRecord = Verdict & {

@@ -1,3 +1,4 @@
+/** Who was met before, in a file of any length: digests instead of addresses. */
 import { hash } from "node:crypto";
 
 /** The set of people met so far in a file. */

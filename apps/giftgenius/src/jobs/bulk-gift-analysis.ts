@@ -8,18 +8,18 @@
  *
  * The file is read as a stream each time: memory does not grow with it.
  */
-import type { JobContext, JobDefinition } from "tidings";
+import type { JobContext, JobDefinition, Tidings } from "tidings";
 import { defineJob } from "tidings";
 import { z } from "zod";
 import { readEmployees } from "../intake/read-employees.ts";
+import type { Catalogue } from "../matching/catalogue.ts";
+import { LOCALES, parseCatalogue } from "../matching/catalogue.ts";
 import type { Matcher } from "../matching/matcher.ts";
 import { createMatcher } from "../matching/matcher.ts";
 import type { ProductFeed } from "../product-feed.ts";
 import type { Uploads } from "../uploads.ts";
 import type { Recommendation, ResultSummary, RowNote } from "./gift-result.ts";
-import { giftsUri, RECOMMENDATIONS } from "./gift-result.ts";
-
-export const LOCALES = ["en", "es", "fr", "zh"] as const;
+import { CATALOGUE, giftsUri, RECOMMENDATIONS } from "./gift-result.ts";
 
 export const bulkInput = z.strictObject({
   file: z.strictObject({ sha256: z.string().regex(/^[0-9a-f]{64}$/), bytes: z.int().min(0) }),
@@ -34,7 +34,7 @@ export type BulkGiftAnalysis = JobDefinition<"bulk_gift_analysis", BulkInput>;
 type StageKey = "parse" | "extract_interests" | "match" | "assemble";
 
 /** How many people one commit holds: what a crash may cost. */
-const BATCH = 200;
+export const BATCH = 200;
 /** How many refused rows and warnings a result lists; `counts` has the totals. */
 const LISTED_NOTES = 1_000;
 const READ_BACK = 500;
@@ -43,12 +43,7 @@ export interface BulkParts {
   readonly feed: ProductFeed;
   readonly uploads: Uploads;
   /** Reads back what the job has stored. */
-  readonly readItems: (
-    owner: string,
-    jobId: string,
-    offset: number,
-    limit: number,
-  ) => Promise<{ readonly items: readonly unknown[]; readonly total: number }>;
+  readonly readItems: Tidings["items"];
   /** Hears of every single match, before it is stored. */
   readonly onMatch?: (jobId: string, record: number) => void;
 }
@@ -62,6 +57,8 @@ interface Survey {
 
 /** What a batch leaves behind for the attempt that may follow. */
 interface Checkpoint {
+  /** The version of the catalogue that the stored recommendations were chosen from. */
+  readonly catalogue: string;
   /** The last record whose recommendation is stored. */
   readonly record: number;
   readonly matched: number;
@@ -83,13 +80,27 @@ export function bulkGiftAnalysis(parts: BulkParts): BulkGiftAnalysis {
       `Choosing ${giftsPerEmployee} ${giftsPerEmployee === 1 ? "gift" : "gifts"} for each employee in a file of ${sizeOf(file.bytes)}`,
     resultResource: giftsUri,
     async run(input, context) {
-      const matcher = createMatcher(parts.feed.current, input);
+      const catalogue = await catalogueOf(parts, context);
+      const matcher = createMatcher(catalogue, input);
       const survey = await surveyFile(parts, input, context);
       await learnInterests(parts, input, matcher, survey, context);
-      const last = await matchAll(parts, input, matcher, survey, context);
+      const last = await matchAll(parts, input, catalogue, matcher, survey, context);
       return assemble(parts, input, survey, last, context);
     },
   }) as BulkGiftAnalysis;
+}
+
+/**
+ * The newest catalogue; in a later attempt the one that the stored recommendations were chosen from, so that one list
+ * never mixes the gifts, prices and rates of two.
+ */
+async function catalogueOf(parts: BulkParts, context: JobContext<StageKey>): Promise<Catalogue> {
+  const latest = await parts.feed.latest();
+  const resumed = context.resumed as Checkpoint | undefined;
+  if (resumed === undefined || resumed.catalogue === latest.version) return latest;
+  const { items } = await parts.readItems(context.owner, context.jobId, CATALOGUE, { offset: 0, limit: 100 });
+  // None is kept where the first batch was the last: then nobody is left to choose for.
+  return items.length === 0 ? latest : parseCatalogue(items as readonly string[]);
 }
 
 async function employeesOf(parts: BulkParts, input: BulkInput, signal: AbortSignal) {
@@ -144,11 +155,13 @@ async function learnInterests(
 async function matchAll(
   parts: BulkParts,
   input: BulkInput,
+  catalogue: Catalogue,
   matcher: Matcher,
   survey: Survey,
   context: JobContext<StageKey>,
 ): Promise<Checkpoint> {
   let state = (context.resumed as Checkpoint | undefined) ?? {
+    catalogue: catalogue.version,
     record: 0,
     matched: 0,
     warnings: [],
@@ -159,7 +172,9 @@ async function matchAll(
 
   const store = async (record: number): Promise<void> => {
     const stored = batch;
+    const keepsCatalogue = state.matched === 0 && stored.length === BATCH;
     state = {
+      catalogue: catalogue.version,
       record,
       matched: state.matched + stored.length,
       warnings: [...state.warnings, ...notes].slice(0, LISTED_NOTES),
@@ -168,7 +183,10 @@ async function matchAll(
     batch = [];
     notes = [];
     context.count({ warnings: state.warningsTotal });
-    await context.checkpoint(state, (job) => job.append(RECOMMENDATIONS, stored));
+    await context.checkpoint(state, async (job) => {
+      if (keepsCatalogue) await job.append(CATALOGUE, catalogue.texts);
+      await job.append(RECOMMENDATIONS, stored);
+    });
     await context.progress("match", fractionOf(state.matched, survey.accepted));
   };
 
@@ -200,7 +218,10 @@ async function assemble(
   let firstChoiceCents = 0;
   while (employees < survey.accepted) {
     context.signal.throwIfAborted();
-    const { items } = await parts.readItems(context.owner, context.jobId, employees, READ_BACK);
+    const { items } = await parts.readItems(context.owner, context.jobId, RECOMMENDATIONS, {
+      offset: employees,
+      limit: READ_BACK,
+    });
     if (items.length === 0) break;
     for (const recommendation of items as readonly Recommendation[]) {
       employees += 1;

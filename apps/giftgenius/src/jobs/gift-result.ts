@@ -1,7 +1,11 @@
 /** The shape of what a bulk analysis leaves behind, and where it stands. */
+import type { Remark } from "../intake/judge-row.ts";
 
 /** The collection that holds one recommendation per accepted employee, in the order of the file. */
 export const RECOMMENDATIONS = "recommendations";
+
+/** The collection that holds the texts of the catalogue that a job was begun with. */
+export const CATALOGUE = "catalogue";
 
 export function giftsUri(jobId: string): string {
   return `resource:gifts:${jobId}`;
@@ -28,13 +32,11 @@ export interface Recommendation {
 }
 
 /** Something to say about one row of the file. */
-export interface RowNote {
+export interface RowNote extends Remark {
   /** 1-based, without blank rows. */
   readonly record: number;
   /** 1-based line of the file on which the record starts. */
   readonly line: number;
-  readonly code: string;
-  readonly message: string;
 }
 
 export interface Counts {

@@ -18,16 +18,14 @@ export function refreshProductFeed(feed: ProductFeed): RefreshProductFeed {
     summary: () => "Reading the product feed again",
     resultResource: () => PRODUCT_FEED_URI,
     async run(_input, { progress, emit, count }) {
-      const before = feed.current.version;
       const catalogue = await feed.refresh();
       count({ gifts: catalogue.gifts.length });
       await progress("read", 1);
       await emit({ type: "resource.updated", resourceId: PRODUCT_FEED_URI, changeType: "snapshot_ready" });
       await progress("swap", 1);
-      const changed = catalogue.version !== before;
       return {
         summary: `${catalogue.gifts.length} gifts in the feed`,
-        result: { version: catalogue.version, gifts: catalogue.gifts.length, changed },
+        result: { version: catalogue.version, gifts: catalogue.gifts.length },
       };
     },
   }) as RefreshProductFeed;

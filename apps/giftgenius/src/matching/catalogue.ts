@@ -1,3 +1,4 @@
+/** The shop's catalogue: read from its five JSON files, checked, and frozen as one snapshot under one version. */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -43,10 +44,15 @@ export interface Rates {
   readonly rates: ReadonlyMap<string, number>;
 }
 
+/** The contents of the catalogue's files, in the order of `FILES`. */
+export type CatalogueTexts = readonly string[];
+
 /** One state of the shop's catalogue; never changes. */
 export interface Catalogue {
   /** Changes when anything in the catalogue changes, and only then. */
   readonly version: string;
+  /** What it was read from; `parseCatalogue` makes the same of it again. */
+  readonly texts: CatalogueTexts;
   readonly gifts: readonly Gift[];
   readonly interests: ReadonlyMap<string, Topic>;
   readonly categories: ReadonlyMap<string, { readonly labels: Labels }>;
@@ -57,7 +63,8 @@ export interface Catalogue {
 /** The interest of gifts that suit anybody. */
 export const GENERAL = "general";
 
-const FILES = ["gifts", "interests", "categories", "departments", "rates"] as const;
+/** The files of a catalogue, without `.json`. */
+export const FILES = ["gifts", "interests", "categories", "departments", "rates"] as const;
 type FileName = (typeof FILES)[number];
 
 const text = z.string().trim().min(1).max(200);
@@ -89,14 +96,18 @@ const schemas = {
   }),
 };
 
+/** Reads and checks the files of a folder. @throws PermanentError as `parseCatalogue` */
+export async function loadCatalogue(folder: string): Promise<Catalogue> {
+  return parseCatalogue(await Promise.all(FILES.map((name) => readText(folder, name))));
+}
+
 /**
- * Reads `gifts.json`, `interests.json`, `categories.json`, `departments.json` and `rates.json` of a folder and
- * checks that they fit together.
+ * Reads `gifts.json`, `interests.json`, `categories.json`, `departments.json` and `rates.json` and checks that
+ * they fit together.
  *
  * @throws PermanentError `BAD_CATALOGUE` with a sentence that names the file and the entry at fault.
  */
-export async function loadCatalogue(folder: string): Promise<Catalogue> {
-  const texts = await Promise.all(FILES.map((name) => readText(folder, name)));
+export function parseCatalogue(texts: CatalogueTexts): Catalogue {
   const digest = createHash("sha256");
   for (const content of texts) digest.update(String(content.length)).update(":").update(content);
   const contentOf = (name: FileName): string => texts[FILES.indexOf(name)] ?? "";
@@ -108,6 +119,7 @@ export async function loadCatalogue(folder: string): Promise<Catalogue> {
   const { asOf, base, rates } = parse("rates", contentOf("rates"), schemas.rates);
   const catalogue: Catalogue = {
     version: digest.digest("hex").slice(0, 16),
+    texts: [...texts],
     gifts,
     interests,
     categories,

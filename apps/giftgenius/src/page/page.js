@@ -5,7 +5,7 @@
  *                       └──failed, canceled──▶ Retry ──▶ follow
  */
 import { wireChoice } from "./choice.js";
-import { el, errorNotice, number, part, write } from "./element.js";
+import { el, errorNotice, notice, number, part, write } from "./element.js";
 import { reloadFeed, tellFeed, watchFeed } from "./feed.js";
 import { connectHost, isFramed } from "./host.js";
 import { addRows, filterRows, hideResult, showResult, showResultError } from "./result-view.js";
@@ -17,7 +17,9 @@ const JOB_ID = /^[\w.-]{1,200}$/;
 const PAGE_ROWS = 200;
 const ANNOUNCE_EVERY_MS = 3_000;
 
-const server = createServer(document.documentElement.dataset.server.replace(/\/$/, ""));
+/** Undefined where the application speaks stdio: then no address leads to it. */
+const address = document.documentElement.dataset.server;
+const server = createServer(address?.replace(/\/$/, ""));
 const state = { onTryNow: () => follower?.retryNow() };
 let follower;
 let feedFollower;
@@ -237,6 +239,15 @@ function showLost(error) {
   paint();
 }
 
+/** Where no address leads to the application, the page cannot watch; the job goes on all the same. */
+function showUnserved(job) {
+  const text = `This page cannot reach GiftGenius, which speaks stdio here: ask for ${job} with get_job.`;
+  part("home").hidden = true;
+  part("choose").hidden = true;
+  part("unserved")?.remove();
+  document.querySelector("main").prepend(el("section", { id: "unserved" }, notice("quiet", text)));
+}
+
 // ── Acting ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 async function act(work) {
@@ -321,10 +332,12 @@ function showChoice() {
 
 // ── Wiring ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-wireChoice(server, (jobId) => {
-  open(jobId);
-  part("run").focus({ preventScroll: true });
-});
+if (address !== undefined) {
+  wireChoice(server, (jobId) => {
+    open(jobId);
+    part("run").focus({ preventScroll: true });
+  });
+}
 part("cancel").addEventListener("click", () => part("confirm").showModal());
 part("confirm").addEventListener("close", () => {
   if (part("confirm").returnValue === "stop" && !hasEnded(state.story)) cancel();
@@ -355,8 +368,11 @@ for (const type of ["online", "pageshow"]) {
 setInterval(() => {
   if (state.story !== undefined && !hasEnded(state.story)) paint();
 }, 1_000);
+if (address === undefined) showUnserved("the job");
 if (isFramed) {
   connectHost((jobId) => {
-    if (JOB_ID.test(jobId) && jobId !== state.story?.jobId) open(jobId);
+    if (!JOB_ID.test(jobId) || jobId === state.story?.jobId) return;
+    if (address === undefined) showUnserved(jobId);
+    else open(jobId);
   });
-} else readAddress();
+} else if (address !== undefined) readAddress();

@@ -20,8 +20,11 @@ const SCRIPTS = [
 const STYLES = ["base.css", "choice.css", "run.css", "list.css"] as const;
 
 export interface PageOptions {
-  /** Where the page finds the server, without a closing slash; empty = at the origin that the page comes from. */
-  readonly serverUrl: string;
+  /**
+   * Where the page finds the server, without a closing slash; empty = at the origin that the page comes from;
+   * undefined = nowhere, which the page says.
+   */
+  readonly serverUrl: string | undefined;
 }
 
 let page: string | undefined;
@@ -29,7 +32,8 @@ let page: string | undefined;
 /** Gives the whole page; nothing in it is loaded from elsewhere. */
 export function renderPage({ serverUrl }: PageOptions): string {
   page ??= assemble();
-  return page.replace('data-server=""', () => `data-server="${escapeAttribute(serverUrl)}"`);
+  const where = serverUrl === undefined ? "" : ` data-server="${escapeAttribute(serverUrl)}"`;
+  return page.replace(' data-server=""', () => where);
 }
 
 function assemble(): string {

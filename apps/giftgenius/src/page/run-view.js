@@ -82,7 +82,7 @@ function paintBar({ story }, ended) {
   const shown = Math.floor(story.percentage);
   bar.hidden = story.status === "completed";
   bar.dataset.known = String(known || ended);
-  part("fill").style.inlineSize = known ? `${story.percentage}%` : "";
+  part("fill").style.inlineSize = known ? `${story.percentage}%` : ended ? "0" : "";
   if (known) bar.setAttribute("aria-valuenow", String(shown));
   else bar.removeAttribute("aria-valuenow");
   const stage = story.stage === "" ? "Starting" : story.stage;

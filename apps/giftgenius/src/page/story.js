@@ -140,6 +140,9 @@ const LIFECYCLE = {
     story.interrupted = event.error?.code;
     story.eta = undefined;
   },
+  "job.partial": (story, event) => {
+    story.resultResourceId = event.resultResourceId;
+  },
   "job.completed": (story, event, at) => {
     advance(story, { ...event, percentage: 100 }, at);
     end("completed", story, at, {
@@ -158,11 +161,12 @@ const ASIDE = {
   "system.restored": (story, event) => story.degraded.delete(event.source),
 };
 
-/** What each event says in the activity list; progress has the bar. */
+/** What each event says in the activity list; progress has the bar, and a heartbeat says no more than any byte. */
 const LINES = {
   "job.created": () => "The job was registered.",
   "job.started": (event) => (event.attempt > 1 ? `Attempt ${event.attempt} began.` : "The work began."),
   "job.progress": () => undefined,
+  "system.heartbeat": () => undefined,
   "job.retrying": (event) => `Attempt ${event.attempt} stopped: ${event.error?.message}`,
   "job.partial": (event) => `${event.added} more results can be read.`,
   "job.completed": (event) => `Done. ${event.summary ?? ""}`,

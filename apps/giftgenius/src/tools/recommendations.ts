@@ -1,5 +1,5 @@
 /** How the result of a bulk analysis is read: as a resource with the first page, and page by page through a tool. */
-import { type Tidings, TidingsError } from "tidings";
+import { hasEnded, type Tidings, TidingsError } from "tidings";
 import { z } from "zod";
 import type { Recommendation, ResultSummary } from "../jobs/gift-result.ts";
 import { RECOMMENDATIONS } from "../jobs/gift-result.ts";
@@ -18,7 +18,7 @@ export interface RecommendationPage {
   readonly nextCursor?: string;
   /** How many recommendations are ready. */
   readonly total: number;
-  /** False while the job still adds to them. */
+  /** Nothing more will be added: the job has ended. Whether it completed is what `get_job` says. */
   readonly complete: boolean;
 }
 
@@ -37,7 +37,7 @@ export async function readRecommendations(
     recommendations: items as readonly Recommendation[],
     ...(next < total ? { nextCursor: tidings.sealPage(owner, purpose, next) } : {}),
     total,
-    complete: status === "completed",
+    complete: hasEnded(status),
   };
 }
 

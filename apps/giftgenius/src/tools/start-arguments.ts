@@ -2,7 +2,7 @@
 import { TidingsError } from "tidings";
 import { z } from "zod";
 import type { BulkInput } from "../jobs/bulk-gift-analysis.ts";
-import { LOCALES } from "../jobs/bulk-gift-analysis.ts";
+import { LOCALES } from "../matching/catalogue.ts";
 import type { ProductFeed } from "../product-feed.ts";
 import type { Upload, Uploads } from "../uploads.ts";
 
@@ -45,7 +45,7 @@ export async function toBulkInput(
   },
 ): Promise<BulkInput> {
   const currency = args.currency.toUpperCase();
-  const known = [...parts.feed.current.rates.rates.keys()];
+  const known = [...(await parts.feed.latest()).rates.rates.keys()];
   if (!known.includes(currency)) {
     throw new TidingsError("BAD_INPUT", `The currency ${currency} is not known here.`, {
       hint: `Use one of ${known.join(", ")}.`,

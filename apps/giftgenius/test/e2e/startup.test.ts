@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { createTidings, openEngine } from "tidings";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RUN_ARGS, startServer } from "../../src/demo/server-process.ts";
+import { connectModern, openStdio } from "./paths.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
@@ -90,6 +91,29 @@ describe("a server that cannot start", () => {
 });
 
 describe("a server that starts", () => {
+  test("tells hosts of an address for the page's frame over HTTP, and of none on stdio", async () => {
+    const uri = "ui://giftgenius/page";
+    const server = await startServer({ PORT: "0", TIDINGS_STORE: "memory:" });
+    const client = await connectModern(server.url);
+    const served = await client.readResource({ uri });
+    expect(served.contents[0]?._meta).toMatchObject({ ui: { csp: { connectDomains: [server.url] } } });
+    await client.close();
+    await server.stop();
+
+    const stdio = openStdio({ TIDINGS_STORE: "memory:" });
+    await stdio.request("initialize", {
+      protocolVersion: "2025-11-25",
+      capabilities: {},
+      clientInfo: { name: "host", version: "1.0.0" },
+    });
+    stdio.notify("notifications/initialized");
+    const { result } = await stdio.request("resources/read", { uri });
+    const [page] = (result as { contents: { text: string; _meta: object }[] }).contents;
+    expect(page?._meta).toMatchObject({ ui: { csp: { connectDomains: [] } } });
+    expect(page?.text).not.toContain("data-server=");
+    expect(await stdio.close()).toBe(0);
+  });
+
   test("makes the folders of its store, says that it is healthy, and ends in order with code 0", async () => {
     const folder = await mkdtemp(join(tmpdir(), "giftgenius-"));
     const server = await startServer({

@@ -33,6 +33,10 @@ test("the server's address is written as an attribute whatever it holds", () => 
   expect(page.match(/<script/g)).toHaveLength(1);
 });
 
+test("without a server the page has no address, not even its own", () => {
+  expect(renderPage({ serverUrl: undefined })).not.toContain("data-server=");
+});
+
 test("every stage of the analysis is known to the page by the same key and end", () => {
   const job = readFileSync(new URL("../../src/jobs/bulk-gift-analysis.ts", import.meta.url), "utf8");
   const stages = [...html.matchAll(/\{ key: "(\w+)", end: (\d+),/g)].map(([, key, end]) => [key, end]);

@@ -71,6 +71,7 @@ test("an empty file fails with what to put right, and another file can be chosen
   await page.waitForSelector("#run-error .notice");
   expect(await page.textContent("#run-error")).toContain("EMPTY_FILE");
   expect(await page.locator("#run-error p").count()).toBe(3);
+  await expect.poll(() => page.evaluate("document.querySelector('#fill').offsetWidth")).toBe(0);
   expect(await page.locator("#retry").isVisible()).toBe(true);
 
   await page.click("#another");

@@ -6,6 +6,7 @@ import type { JobContext, JobOutcome } from "tidings";
 import { createTidings, defineJob } from "tidings";
 import type { GiftGenius } from "../../src/app.ts";
 import { openGiftGenius } from "../../src/app.ts";
+import type { Config } from "../../src/config.ts";
 import { readConfig } from "../../src/config.ts";
 import type { HttpServer } from "../../src/http.ts";
 import { serveHttp } from "../../src/http.ts";
@@ -23,9 +24,9 @@ export interface ServedApp {
 }
 
 /** The real application in this process, with a store in memory. */
-export async function serveApp(): Promise<ServedApp> {
-  const app = await openGiftGenius(readConfig({ TIDINGS_STORE: "memory:" }));
-  return served(app, 0);
+export async function serveApp(env: Readonly<Record<string, string>> = {}): Promise<ServedApp> {
+  const config = readConfig({ TIDINGS_STORE: "memory:", PORT: "0", ...env });
+  return served(await openGiftGenius(config), config);
 }
 
 export type Stage = "parse" | "extract_interests" | "match" | "assemble";
@@ -59,11 +60,11 @@ export async function servePlayedApp(run: PlayedRun): Promise<ServedApp> {
       await uploads.close();
     },
   };
-  return served(app, 0);
+  return served(app, readConfig({ PORT: "0" }));
 }
 
-async function served(app: GiftGenius, port: number): Promise<ServedApp> {
-  const server: HttpServer = await serveHttp(app, { host: "127.0.0.1", port });
+async function served(app: GiftGenius, config: Config): Promise<ServedApp> {
+  const server: HttpServer = await serveHttp(app, config);
   return {
     url: server.url,
     app,

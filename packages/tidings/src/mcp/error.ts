@@ -43,16 +43,38 @@ export interface RpcError {
   readonly data: Omit<ErrorInfo, "message">;
 }
 
+/** The store's own sentences name its place on this machine; these travel instead. */
+const STORE_SENTENCES: Readonly<Record<string, string>> = {
+  STORE_BUSY: "The server's store was held by another process for too long.",
+  STORE_FAILED: "The server's store could not be read or written.",
+  STORE_TOO_NEW: "The server's store was written by a newer version.",
+  STORE_CLOSED: "The server is stopping and takes no more requests.",
+};
+
 /**
- * Makes any thrown value fit to leave the server: Tidings' own errors as they are, everything else as INTERNAL with a
- * fixed sentence, so that no stack, path or secret travels.
+ * Makes any thrown value fit to leave the server, so that no stack, path or secret travels: failures of the store under
+ * a fixed sentence, everything else that is not ours as INTERNAL. What was thrown is then the `cause`; see `isHidden`.
  */
 export function toTidingsError(error: unknown): TidingsError {
-  if (error instanceof TidingsError) return error;
+  if (error instanceof TidingsError) {
+    const sentence = STORE_SENTENCES[error.code];
+    if (sentence === undefined || error.message === sentence) return error;
+    return new TidingsError(error.code, sentence, {
+      hint: "Try again later; the operator can find the cause.",
+      retryable: error.retryable,
+      cause: error,
+    });
+  }
   return new TidingsError("INTERNAL", "The server failed while it worked on this request.", {
     hint: "Try again later; the operator finds the cause in the server's log.",
     cause: error,
   });
+}
+
+/** Whether the cause of a failure stays behind, so that whoever answers must tell the operator. A stop is no fault. */
+export function isHidden(error: unknown): boolean {
+  const known = toTidingsError(error);
+  return known !== error && known.code !== "STORE_CLOSED";
 }
 
 /** A thrown value as a JSON-RPC error: `data` holds `code`, `hint?` and `retryable`. */

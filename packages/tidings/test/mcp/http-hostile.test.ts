@@ -3,6 +3,7 @@ import { connect } from "node:net";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createManualClock } from "../../src/engine/testing/manual-clock.ts";
+import { TidingsError } from "../../src/model/error.ts";
 import type { Tidings } from "../../src/runtime/tidings.ts";
 import { initialize, listen, MODERN, modern, post } from "./http-mcp.ts";
 import { openEvents } from "./http-reader.ts";
@@ -146,6 +147,41 @@ describe("hostile requests", () => {
       }),
       { numRuns: 300 },
     );
+  });
+});
+
+describe("a store that fails", () => {
+  it("says nowhere where it lies, and tells the operator", async () => {
+    const failure = new TidingsError("STORE_FAILED", 'The store "/srv/secret/jobs.db" failed.', {
+      hint: "Look at /srv/secret.",
+    });
+    const broken = (tidings: Tidings): Tidings => ({
+      ...tidings,
+      get: () => Promise.reject(failure),
+      head: () => Promise.reject(failure),
+    });
+    const world = await createWorld({ wrap: broken });
+    const session = await initialize(world.url);
+    const answers = await Promise.all([
+      fetch(`${world.url}/jobs/x`),
+      fetch(`${world.url}/events`),
+      modern(world.url, "tools/call", { name: "get_job", arguments: { jobId: "x" } }),
+      modern(world.url, "resources/read", { uri: "job://x" }, { headers: { "Mcp-Name": "job://x" } }),
+      modern(world.url, "subscriptions/listen", { notifications: { "dev.tidings/jobs": {} } }),
+      post(
+        world.url,
+        { jsonrpc: "2.0", id: 1, method: "resources/subscribe", params: { uri: "job://x" } },
+        { "Mcp-Session-Id": session },
+      ),
+    ]);
+    for (const answer of answers) {
+      const body = await answer.text();
+      expect(body).toContain("STORE_FAILED");
+      expect(body).not.toContain("/srv");
+    }
+    expect(answers.slice(0, 2).map(({ status }) => status)).toEqual([503, 503]);
+    expect(world.errors).toEqual(answers.map(() => failure));
+    await world.close();
   });
 });
 

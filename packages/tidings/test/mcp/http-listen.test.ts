@@ -1,7 +1,9 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import type { ServerEventBus } from "@modelcontextprotocol/server";
 import { InMemoryServerEventBus } from "@modelcontextprotocol/server";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createManualClock } from "../../src/engine/testing/manual-clock.ts";
+import type { Tidings } from "../../src/runtime/tidings.ts";
 import type { Message } from "./http-mcp.ts";
 import { ENVELOPE, listen, MODERN, modern, post } from "./http-mcp.ts";
 import { eventOf, isEnding } from "./http-reader.ts";
@@ -338,6 +340,43 @@ describe("subscriptions/listen of 2026-07-28", () => {
     });
     const other = await listen(small.url, { [JOBS]: {} }, { headers: { Authorization: "Bearer ann" } });
     expect((await other.next())?.method).toBe("notifications/subscriptions/acknowledged");
+    await small.close();
+  });
+
+  it("two listens that meet the limit together: one is refused under its id and leaves nothing on the bus", async () => {
+    const heard = new Set<unknown>();
+    const counted: ServerEventBus = {
+      publish: () => {},
+      subscribe(listener) {
+        heard.add(listener);
+        return () => void heard.delete(listener);
+      },
+    };
+    let asking = 0;
+    const both = createGate();
+    const together = (tidings: Tidings): Tidings => ({
+      ...tidings,
+      async head(owner) {
+        if (++asking === 2) both.open();
+        await both.opened;
+        return tidings.head(owner);
+      },
+    });
+    const small = await createWorld({ maxStreamsPerOwner: 1, bus: counted, wrap: together });
+    const answers = await Promise.all(
+      ["a", "b"].map((id) =>
+        modern(small.url, "subscriptions/listen", { notifications: { [JOBS]: {} } }, { id }),
+      ),
+    );
+    const refused = answers.filter(({ headers }) => headers.get("content-type") === "application/json");
+    expect(refused).toHaveLength(1);
+    expect(await refused[0]?.json()).toMatchObject({
+      id: expect.stringMatching(/^[ab]$/),
+      error: { data: { code: "TOO_MANY_REQUESTS" } },
+    });
+    expect(heard.size).toBe(1);
+    await small.handler.close();
+    await expect.poll(() => heard.size).toBe(0);
     await small.close();
   });
 

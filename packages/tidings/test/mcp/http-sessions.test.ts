@@ -115,6 +115,57 @@ describe("sessions of 2025-11-25", () => {
     stream.reader.close();
   });
 
+  it("a session without a stream keeps one reader, however many jobs it starts, and none of them is lost", async () => {
+    const JOBS = 300;
+    const crowded = await createWorld();
+    let watchers = 0;
+    const { watch } = crowded.engine;
+    crowded.engine.watch = (owner, wake) => {
+      const stop = watch.call(crowded.engine, owner, wake);
+      if (owner === undefined) return stop;
+      watchers++;
+      return () => {
+        watchers--;
+        stop();
+      };
+    };
+    const session = await initialize(crowded.url);
+    for (let job = 0; job < JOBS; job++) await callTool(crowded.url, session, "start_quick", { steps: 1 });
+    expect(watchers).toBe(1);
+    const stream = await openStream(crowded.url, session);
+    const stories = new Map<string, number[]>();
+    for (let endings = 0; endings < JOBS; ) {
+      const { event } = eventOf(await stream.next());
+      const seqs = stories.get(event.jobId ?? "") ?? [];
+      stories.set(event.jobId ?? "", [...seqs, event.seq ?? 0]);
+      if (isEnding(event.type)) endings++;
+    }
+    expect(stories.size).toBe(JOBS);
+    for (const seqs of stories.values()) expect(seqs).toEqual(seqs.map((_, index) => index + 1));
+    await expect.poll(() => watchers).toBe(0);
+    expect(crowded.errors).toEqual([]);
+    stream.reader.close();
+    await crowded.close();
+  });
+
+  it("tells how a job stands instead of events that were removed while it waited for the stream", async () => {
+    const gappy = await createWorld();
+    const session = await initialize(gappy.url);
+    const { jobId } = await callTool(gappy.url, session, "start_quick", { steps: 2 });
+    await expect.poll(async () => (await gappy.tidings.get("local", String(jobId))).status).toBe("completed");
+    // The first event of another job is on its way already; this one is read when the stream has taken it.
+    const { jobId: second } = await callTool(gappy.url, session, "start_quick", { steps: 2 });
+    await expect
+      .poll(async () => (await gappy.tidings.get("local", String(second))).status)
+      .toBe("completed");
+    await gappy.engine.prune({ keepEvents: 1 });
+    const stream = await openStream(gappy.url, session);
+    const told = await stream.until((message) => message.method === "notifications/dev.tidings/gap");
+    expect(told.at(-1)?.params?.snapshots).toEqual([await gappy.tidings.get("local", String(second))]);
+    stream.reader.close();
+    await gappy.close();
+  });
+
   it("a second GET takes the place of the first, dead or alive", async () => {
     const session = await initialize(world.url);
     const first = await openStream(world.url, session);
@@ -228,6 +279,36 @@ describe("sessions of 2025-11-25", () => {
     expect([await status(idle), await status(busy)]).toEqual([404, 200]);
     stream.reader.close();
     await resting.close();
+  });
+
+  it("a session that was deleted while its stream was open is forgotten at once", async () => {
+    const IDLE_MS = 60_000;
+    const clock = createManualClock();
+    let armed = 0;
+    const after: typeof clock.after = (ms, call) => {
+      const stop = clock.after(ms, call);
+      if (ms !== IDLE_MS) return stop;
+      armed++;
+      let isOver = false;
+      return () => {
+        if (!isOver) armed--;
+        isOver = true;
+        stop();
+      };
+    };
+    const world = await createWorld({ clock: { ...clock, after }, sessionIdleMs: IDLE_MS });
+    const session = await initialize(world.url);
+    const stream = await openStream(world.url, session);
+    expect(armed).toBe(1);
+    const deleted = await fetch(`${world.url}/mcp`, {
+      method: "DELETE",
+      headers: { "Mcp-Session-Id": session },
+    });
+    await deleted.text();
+    expect(await stream.next()).toBeUndefined();
+    await world.handler.close();
+    expect(armed).toBe(0);
+    await world.close();
   });
 
   it("a full house closes the owner's own oldest session, never another owner's", async () => {

@@ -1,8 +1,9 @@
 import { McpServer } from "@modelcontextprotocol/server";
 import type { Tidings } from "tidings";
-import { registerJob } from "tidings/mcp";
+import { defaultOwner, registerJob } from "tidings/mcp";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/engine/system-clock.ts";
+import { adopt } from "../../src/mcp/server/register-job.ts";
 import type { Clock } from "../../src/model/clock.ts";
 import { call, connect, count, ended, gate, openTidings, PATIENTLY } from "./support.ts";
 
@@ -33,11 +34,12 @@ async function connectCounted() {
   };
   const { client } = await connect(() => {
     const server = new McpServer({ name: "counting", version: "1.0.0" });
-    registerJob(server, counted, count, { tool: "start_count", clock });
+    registerJob(server, counted, count, { tool: "start_count" });
+    adopt(server, { ownerOf: defaultOwner, clock, onError: console.error });
     return server;
   });
   const startAndHold = async (name: string) => {
-    const { jobId } = (await call(client, "start_count", { gate: name })).content;
+    const { jobId } = await tidings.start(count, { gate: name });
     await expect.poll(async () => (await tidings.get("local", jobId)).percentage, PATIENTLY).toBe(50);
     return { jobId, after: (await tidings.get("local", jobId)).cursor };
   };

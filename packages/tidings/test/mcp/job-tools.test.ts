@@ -141,6 +141,16 @@ describe.each(["memory:", "sqlite:"] as const)("the shared tools, on %s", (store
       expect(read).toEqual(story.map(({ event }) => event.eventId));
     });
 
+    it("does not name the end with a page that says nothing, while the end is still to come", async () => {
+      const jobId = await start({ to: 1, log: "Slow today" });
+      await ended(tidings, jobId);
+      const story = await storyOf(tidings, jobId);
+      const at = story.findIndex(({ event }) => event.type === "system.log");
+      const after = story[at - 1]?.cursor;
+      const { content } = await tool("get_job_events", { jobId, after, limit: 1 });
+      expect(content).toMatchObject({ events: [{ type: "system.log" }], status: "running", nextPollMs: 0 });
+    });
+
     it("waits for what comes, and ends at once when it does", async () => {
       const jobId = await start({ gate: `wait-${store}` });
       await expect
@@ -353,5 +363,21 @@ describe("get_job_events, after old events were removed", () => {
     expect(content.snapshot).toEqual((await call(client, "get_job", { jobId })).content);
     const next = await call(client, "get_job_events", { jobId, after: content.snapshot.cursor });
     expect(next.content).toMatchObject({ events: [], truncated: false });
+  });
+});
+
+describe("get_job_events, after what came behind the end", () => {
+  it("does not take the end back", async () => {
+    const engine = createMemoryEngine({ clock: systemClock, random: systemRandom });
+    const tidings = await createTidings({ store: engine, jobs: [count] });
+    onTestFinished(() => tidings.close());
+    const { client } = await connect(() => createCountServer(tidings));
+    const { jobId } = await tidings.start(count, {});
+    await ended(tidings, jobId);
+    const { cursor: after } = await tidings.get("local", jobId);
+    const line = { type: "system.log", level: "info", message: "Filed", source: "count" } as const;
+    await engine.apply({ owner: "local", jobId, command: { type: "inform", events: [line, line] } });
+    const { content } = await call(client, "get_job_events", { jobId, after, limit: 1 });
+    expect(content).toMatchObject({ events: [{ message: "Filed" }], status: "completed", nextPollMs: 0 });
   });
 });

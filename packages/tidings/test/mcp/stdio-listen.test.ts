@@ -4,10 +4,12 @@ import type { McpServer, Transport } from "@modelcontextprotocol/server";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import type { Tidings } from "tidings";
 import { createTidings } from "tidings";
+import type { StdioOptions } from "tidings/mcp";
 import { serveTidingsStdio } from "tidings/mcp";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createMemoryEngine } from "../../src/engine/memory/index.ts";
 import { systemClock, systemRandom } from "../../src/engine/system-clock.ts";
+import { createManualClock } from "../../src/engine/testing/manual-clock.ts";
 import { findJobServer } from "../../src/mcp/server/register-job.ts";
 import type { Notification } from "./support.ts";
 import {
@@ -27,7 +29,7 @@ import {
 const JOBS = "dev.tidings/jobs";
 const SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId";
 
-async function connectStdio(tidings: Tidings) {
+async function connectStdio(tidings: Tidings, options: StdioOptions = {}) {
   const [toServer, toClient] = [new PassThrough(), new PassThrough()];
   const errors: Error[] = [];
   let server: McpServer | undefined;
@@ -37,7 +39,7 @@ async function connectStdio(tidings: Tidings) {
       server = createCountServer(tidings);
       return server;
     },
-    { stdin: toServer, stdout: toClient, onError: (error) => errors.push(error) },
+    { stdin: toServer, stdout: toClient, onError: (error) => errors.push(error), ...options },
   );
   onTestFinished(() => handle.close());
   // The transport is the same in both directions.
@@ -192,6 +194,30 @@ describe("subscriptions/listen over stdio", () => {
       method: "notifications/dev.tidings/gap",
       params: { snapshots: [{ jobId, status: "completed", percentage: 100 }] },
     });
+  });
+
+  it("says that it is alive while nothing happens, with the cursor that was reached", async () => {
+    const tidings = await openTidings("memory:");
+    const clock = createManualClock();
+    const { listen, notifications } = await connectStdio(tidings, { clock, heartbeatMs: 15_000 });
+    const { cursor } = await tidings.start(count, { gate: "never" });
+    const subscription = await listen({ [JOBS]: { correlationId: "nobody", after: cursor } });
+    for (let beats = 1; beats <= 2; beats += 1) {
+      await expect
+        .poll(() => {
+          clock.advance(15_000);
+          return notifications.length;
+        }, PATIENTLY)
+        .toBeGreaterThanOrEqual(beats);
+    }
+    expect(eventsIn(notifications)[1]?.event).toEqual({
+      eventId: expect.stringMatching(/^evt_/),
+      type: "system.heartbeat",
+      timestamp: expect.any(String),
+      source: "tidings",
+      cursor,
+    });
+    await subscription.close();
   });
 
   it("ends with its final result when the server closes, and leaves nothing running", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { JSON_RPC_CODES, toRpcError } from "../../src/mcp/error.ts";
+import { JSON_RPC_CODES, toRpcError, toTidingsError } from "../../src/mcp/error.ts";
 import * as wire2025 from "../../src/mcp/wire/2025-11-25.ts";
 import * as wire2026 from "../../src/mcp/wire/2026-07-28.ts";
 import { ERRORS, TidingsError } from "../../src/model/error.ts";
@@ -94,7 +94,19 @@ describe("the table of JSON-RPC codes", () => {
     expect(Object.keys(JSON_RPC_CODES).toSorted()).toEqual(Object.keys(ERRORS).toSorted());
     for (const code of Object.keys(ERRORS)) {
       const error = toRpcError(new TidingsError(code, "A sentence.", { hint: "Do this." }));
-      expect(error).toMatchObject({ message: "A sentence.", data: { code, hint: "Do this." } });
+      expect(error.data).toMatchObject({ code, hint: expect.any(String) });
+      if (!code.startsWith("STORE_"))
+        expect(error).toMatchObject({ message: "A sentence.", data: { hint: "Do this." } });
+    }
+  });
+
+  it("tells nothing of where the store lies, whatever failed in it", () => {
+    const codes = Object.keys(ERRORS).filter((code) => code.startsWith("STORE_"));
+    expect(codes).not.toEqual([]);
+    for (const code of codes) {
+      const thrown = new TidingsError(code, 'The store "/srv/jobs.db" failed.', { hint: "Look at /srv." });
+      expect(JSON.stringify(toRpcError(thrown))).not.toContain("/srv");
+      expect(toTidingsError(thrown)).toMatchObject({ code, retryable: thrown.retryable, cause: thrown });
     }
   });
 

@@ -10,7 +10,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type {
   AuthInfo,
-  Implementation,
   McpServerFactory,
   ServerCapabilities,
   ServerEventBus,
@@ -20,22 +19,20 @@ import {
   InMemoryServerEventBus,
   isJsonContentType,
   isLegacyRequest,
-  McpServer,
-  SERVER_INFO_META_KEY,
 } from "@modelcontextprotocol/server";
 import { systemClock, systemRandom } from "../../engine/system-clock.ts";
 import type { Clock, Random } from "../../model/clock.ts";
 import { TidingsError } from "../../model/error.ts";
-import { isRecord } from "../../model/schema.ts";
 import type { Tidings } from "../../runtime/tidings.ts";
-import { INVALID_PARAMS, toRpcError } from "../error.ts";
+import { INVALID_PARAMS, isHidden, toRpcError, toTidingsError } from "../error.ts";
 import { REVISION as MODERN_REVISION } from "../wire/2026-07-28.ts";
+import { allowOrigin, sendPreflight } from "./cors.ts";
 import { serveJobEvents, serveLog, serveSnapshot } from "./http-jobs.ts";
 import {
   forward,
   readJson,
   requestIdOf,
-  sendError,
+  sendFailure,
   sendJson,
   sendRpcError,
   signalOf,
@@ -46,20 +43,24 @@ import type { Route, RouteOptions } from "./http-route.ts";
 import { methodsOf, routeOf } from "./http-route.ts";
 import { createStreams } from "./http-streams.ts";
 import { serveListen } from "./listen.ts";
+import { asListen, judgeListen } from "./listen-judge.ts";
 import type { OwnerOf } from "./owner.ts";
 import { defaultOwner } from "./owner.ts";
+import { printError } from "./print-error.ts";
+import { adopt, innerOf } from "./register-job.ts";
 import type { GuardOptions } from "./request-guard.ts";
 import { findForbidden } from "./request-guard.ts";
 import { createSessions } from "./sessions.ts";
 
+/** How MCP, snapshots and event streams are served over HTTP. */
 export interface HttpHandlerOptions extends GuardOptions, Partial<RouteOptions> {
   /** Makes a server: one for each request of 2026-07-28, one for each session of 2025-11-25. It calls `registerJob`. */
   readonly server: McpServerFactory;
-  /** Whose jobs a request is about. Default: the verified token's subject or client (`req.auth`), else `local`. */
+  /** Whose jobs a request is about, on every path. Default: the verified token's subject or client (`req.auth`), else `local`. */
   readonly owner?: OwnerOf;
   /**
    * Where your program says that lists or resources changed; listens of 2026-07-28 hear it. It knows no owners:
-   * whoever listens to a URI is told. What is private goes through `tidings.publish`.
+   * whoever listens to a URI is told. What is private goes through `tidings.publish`. Default: one that nobody speaks on.
    */
   readonly bus?: ServerEventBus;
   /** Silence on an event stream never lasts longer, in milliseconds. Default 15 000. */
@@ -68,13 +69,15 @@ export interface HttpHandlerOptions extends GuardOptions, Partial<RouteOptions> 
   readonly stallMs?: number;
   /** How long a 2025 session lives without requests and without a GET stream, in milliseconds. Default 30 minutes. */
   readonly sessionIdleMs?: number;
-  /** Default 10 000. */
+  /** How many 2025 sessions are open at a time; a full house closes the owner's own idle one, or answers 503. Default 10 000. */
   readonly maxSessions?: number;
-  /** Default 10 000. */
+  /** How many event streams one owner may have open, of all kinds together. Default 10 000. */
   readonly maxStreamsPerOwner?: number;
   /** The longest MCP request body, in bytes. Default 4 MiB. */
   readonly maxBodyBytes?: number;
+  /** Where heartbeats, waits and time limits take their time from. Default: the machine's clock. */
   readonly clock?: Clock;
+  /** Where ids of sessions and heartbeats come from. Default: the machine's cryptographic source. */
   readonly random?: Random;
   /** Hears of faults that the client is told of without their cause. Default: one JSON line on stderr. */
   readonly onError?: (error: unknown, during: string) => void;
@@ -83,6 +86,7 @@ export interface HttpHandlerOptions extends GuardOptions, Partial<RouteOptions> 
 /** A request as `node:http` gives it, with what middleware may have added. */
 export type HttpRequest = IncomingMessage & { readonly auth?: AuthInfo; readonly body?: unknown };
 
+/** What `createHttpHandler` returns: mount `handle`, and call `close` before the store is closed. */
 export interface HttpHandler {
   /**
    * Answers a request; false when its path is not ours, and then nothing was touched. Resolves once the answer has
@@ -125,11 +129,11 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
 
   const factory: McpServerFactory = async (context) => {
     try {
-      const product = await makeServer(context);
-      const server = product instanceof McpServer ? product.server : product;
+      const server = await makeServer(context);
+      adopt(server, { ownerOf, clock, onError });
       if (context.requestInfo !== undefined)
-        capabilitiesOf.set(context.requestInfo, server.getCapabilities());
-      return product;
+        capabilitiesOf.set(context.requestInfo, innerOf(server).getCapabilities());
+      return server;
     } catch (error) {
       onError(error, "making an MCP server");
       throw error;
@@ -206,19 +210,14 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
       return sessions.serve({ req, res, webRequest, body, owner, authInfo });
     }
     const extra = authInfo === undefined ? {} : { authInfo };
+    const ask = (parsedBody: unknown) => modern.fetch(webRequest, { ...extra, parsedBody });
     const listen = asListen(body);
-    if (listen === undefined) {
-      return forward(await modern.fetch(webRequest, { ...extra, parsedBody: body }), res);
-    }
-    // The SDK judges headers and envelope by answering the same request with an empty filter.
-    const judged = await modern.fetch(webRequest, { ...extra, parsedBody: withEmptyFilter(body) });
-    if (judged.status !== 200 || !judged.headers.get("content-type")?.startsWith("text/event-stream")) {
-      return forward(judged, res);
-    }
-    const info = readServerInfo(await judged.text());
+    if (listen === undefined) return forward(await ask(body), res);
+    const judgement = await judgeListen(body, ask);
+    if (judgement.verdict === "refused") return forward(judgement.answer, res);
     const capabilities = capabilitiesOf.get(webRequest) ?? {};
     return serveListen(
-      { res, owner, ...listen, server: { capabilities, info } },
+      { res, owner, ...listen, server: { capabilities, info: judgement.info } },
       { tidings, streams, bus, clock, random, heartbeatMs, onError },
     );
   }
@@ -231,10 +230,9 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
       try {
         await serve(route, req, res, parsedBody);
       } catch (error) {
-        if (!(error instanceof TidingsError)) onError(error, `${req.method} ${route.kind}`);
-        if (res.headersSent) res.destroy();
-        else if (route.kind === "mcp") sendRpcError(res, rpcStatusOf(error), toRpcError(error));
-        else sendError(res, error);
+        if (isHidden(error)) onError(error, `${req.method} ${route.kind}`);
+        if (route.kind !== "mcp" || res.headersSent) sendFailure(res, error);
+        else sendRpcError(res, statusOf(toTidingsError(error)), toRpcError(error));
       }
       return true;
     },
@@ -266,12 +264,8 @@ function refuse(
   else sendRpcError(res, status, { code: -32000, message, data: { code, retryable } }, null, headers);
 }
 
-function rpcStatusOf(error: unknown): number {
-  return error instanceof TidingsError ? statusOf(error) : 500;
-}
-
 function stopping(): TidingsError {
-  return new TidingsError("STORE_CLOSED", "This server is stopping and takes no more requests.", {
+  return new TidingsError("STORE_CLOSED", "The server is stopping and takes no more requests.", {
     hint: "Connect again in a moment.",
   });
 }
@@ -292,57 +286,4 @@ function refuseBody(
     const data = { code: "PAYLOAD_TOO_LARGE", hint: "Send less, or upload the data.", retryable: false };
     sendRpcError(res, 413, { code: -32000, message, data }, null, { Connection: "close" });
   }
-}
-
-/** A listen request's id and filter; undefined for every other message. */
-function asListen(body: unknown): { id: string | number; filter: unknown } | undefined {
-  if (!isRecord(body) || body.method !== "subscriptions/listen") return undefined;
-  const { id, params } = body;
-  if (typeof id !== "string" && typeof id !== "number") return undefined;
-  return { id, filter: isRecord(params) ? params.notifications : undefined };
-}
-
-function withEmptyFilter(body: unknown): unknown {
-  const { params, ...message } = body as { params?: unknown };
-  return { ...message, params: { ...(isRecord(params) ? params : {}), notifications: {} } };
-}
-
-/** The server's name, from the final message of the SDK's answer to an empty listen. */
-function readServerInfo(stream: string): Implementation | undefined {
-  for (const line of stream.split("\n").reverse()) {
-    if (!line.startsWith("data: ")) continue;
-    const message: unknown = JSON.parse(line.slice("data: ".length));
-    const result = isRecord(message) && isRecord(message.result) ? message.result : undefined;
-    const info = isRecord(result?._meta) ? result._meta[SERVER_INFO_META_KEY] : undefined;
-    return info as Implementation | undefined;
-  }
-  return undefined;
-}
-
-/** The guard has let the page pass: it may read the answer too. */
-function allowOrigin(req: IncomingMessage, res: ServerResponse): void {
-  const { origin } = req.headers;
-  res.appendHeader("Vary", "Origin");
-  if (origin === undefined) return;
-  res.setHeader("Access-Control-Allow-Origin", origin);
-  res.setHeader("Access-Control-Expose-Headers", "Mcp-Session-Id");
-}
-
-function sendPreflight(req: IncomingMessage, res: ServerResponse, methods: readonly string[]): void {
-  const wanted = req.headers["access-control-request-headers"];
-  res.writeHead(204, {
-    Allow: [...methods, "OPTIONS"].join(", "),
-    "Access-Control-Allow-Methods": methods.join(", "),
-    ...(typeof wanted === "string" && /^[\w, -]+$/.test(wanted)
-      ? { "Access-Control-Allow-Headers": wanted }
-      : {}),
-    "Access-Control-Max-Age": "600",
-  });
-  res.end();
-}
-
-function printError(error: unknown, during: string): void {
-  const code = error instanceof TidingsError ? error.code : "INTERNAL";
-  const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  process.stderr.write(`${JSON.stringify({ level: "error", during, code, message })}\n`);
 }

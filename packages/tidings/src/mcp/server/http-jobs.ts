@@ -11,10 +11,10 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { TidingsError } from "../../model/error.ts";
-import { hasEnded } from "../../model/job.ts";
+import { hasEnded, isEndType } from "../../model/job.ts";
 import { toFlat } from "../../model/projection/notification.ts";
 import type { Delivery, Tidings } from "../../runtime/tidings.ts";
-import { snapshotsOf } from "./http-gap.ts";
+import { snapshotsOf } from "./gap-snapshots.ts";
 import { sendJson } from "./http-message.ts";
 import type { Streams } from "./http-streams.ts";
 import type { SseFrame, SseStream } from "./sse.ts";
@@ -107,7 +107,7 @@ async function follow(
       continue;
     }
     await stream.send(toFrame(item));
-    if (isEnding(item)) return;
+    if (isEndType(item.event.type)) return;
   }
 }
 
@@ -150,10 +150,6 @@ async function run(stream: SseStream, { onError }: PlainOptions, work: () => Pro
 
 function toFrame({ event, cursor }: Delivery): SseFrame {
   return { id: cursor, event: event.type, data: toFlat(event) };
-}
-
-function isEnding({ event }: Delivery): boolean {
-  return event.type === "job.completed" || event.type === "job.failed" || event.type === "job.canceled";
 }
 
 /** The header wins: a browser that reconnects repeats the address with its old `?after=`. */

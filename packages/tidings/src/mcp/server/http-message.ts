@@ -177,11 +177,16 @@ export function sendJson(
   res.end(bytes);
 }
 
-/** `{ error: { code, message, hint?, retryable } }` under the status of the code. */
-export function sendError(res: ServerResponse, error: unknown): void {
+/** `{ error: { code, message, hint?, retryable } }` under the status of the code; an answer that has begun is cut. */
+export function sendFailure(res: ServerResponse, error: unknown): void {
+  if (res.headersSent) return void res.destroy();
   const known = toTidingsError(error);
-  sendJson(res, statusOf(known), { error: known.toInfo() });
+  // The rest of a refused body is not read: the connection cannot be used again.
+  const headers = known.code === "PAYLOAD_TOO_LARGE" ? CLOSING : {};
+  sendJson(res, statusOf(known), { error: known.toInfo() }, headers);
 }
+
+const CLOSING = { Connection: "close" };
 
 export function statusOf({ code }: TidingsError): number {
   return isErrorCode(code) ? ERRORS[code].status : 400;

@@ -64,7 +64,10 @@ export async function readJobEvents(
         ...(after === undefined ? {} : { after }),
       });
       const hasNews = page.events.length > 0 || page.truncated || hasEnded(snapshot.status);
-      if (hasNews || isOver || signal.aborted) return answer(snapshot, page, clock);
+      if (hasNews || isOver || signal.aborted) {
+        const status = statusAfter(page) ?? (await statusBefore(tidings, owner, snapshot, page));
+        return answer(snapshot, page, status, clock);
+      }
       await bell.rung();
     }
   } finally {
@@ -74,8 +77,7 @@ export async function readJobEvents(
   }
 }
 
-function answer(snapshot: JobSnapshot, page: EventPage, clock: Clock): JobEventsAnswer {
-  const status = statusAfter(page) ?? snapshot.status;
+function answer(snapshot: JobSnapshot, page: EventPage, status: Status, clock: Clock): JobEventsAnswer {
   return {
     events: page.events.map(({ event, cursor }) => toFlat(event, cursor)),
     cursor: page.cursor,
@@ -92,4 +94,19 @@ function statusAfter(page: EventPage): Status | undefined {
   let job: Job | undefined;
   for (const { event } of page.events) job = reduce(job, event);
   return job?.status;
+}
+
+/** The job's state before what follows a page that says nothing: an ending that is still to come has not happened yet. */
+async function statusBefore(
+  tidings: Tidings,
+  owner: string,
+  { jobId, status }: JobSnapshot,
+  page: EventPage,
+): Promise<Status> {
+  let next = page;
+  while (hasEnded(status) && next.hasMore) {
+    next = await tidings.read({ owner, jobIds: [jobId], after: next.cursor });
+    if (statusAfter(next) !== undefined) return "running";
+  }
+  return status;
 }

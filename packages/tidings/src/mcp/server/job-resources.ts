@@ -1,26 +1,24 @@
 /** The resources `job://{jobId}` (the snapshot) and `job://{jobId}/result`, and subscriptions to them on 2025 connections. */
-import type { ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
+import type { ReadResourceResult } from "@modelcontextprotocol/server";
 import { ProtocolError, ResourceNotFoundError, ResourceTemplate } from "@modelcontextprotocol/server";
 import { TidingsError } from "../../model/error.ts";
 import { hasEnded } from "../../model/job.ts";
+import { isHidden } from "../error.ts";
 import type { JobServer } from "./job-tools.ts";
+import { ownerIn } from "./job-tools.ts";
 import { toResourceError } from "./resource-error.ts";
 
 const JSON_TYPE = "application/json";
 
 /** Registers both resources, and `resources/subscribe` unless the server handles that already. */
 export function registerJobResources(jobServer: JobServer): void {
-  const { server, tidings, ownerOf, session, report } = jobServer;
-
-  function ownerIn(context: ServerContext): string {
-    return ownerOf({ authInfo: context.http?.authInfo });
-  }
+  const { server, tidings, session, report } = jobServer;
 
   async function answering<T>(uri: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof ProtocolError || error instanceof TidingsError)) report(error);
+      if (!(error instanceof ProtocolError) && isHidden(error)) report(error);
       throw toResourceError(error, uri);
     }
   }
@@ -37,7 +35,7 @@ export function registerJobResources(jobServer: JobServer): void {
       { ...metadata, mimeType: JSON_TYPE },
       (uri, variables, context): Promise<ReadResourceResult> =>
         answering(uri.href, async () => {
-          const owner = ownerIn(context);
+          const owner = ownerIn(jobServer, context);
           await session.offer(context, owner);
           const value = await read(owner, String(variables.jobId), uri.href);
           return { contents: [{ uri: uri.href, mimeType: JSON_TYPE, text: JSON.stringify(value ?? null) }] };
@@ -84,7 +82,7 @@ export function registerJobResources(jobServer: JobServer): void {
   connection.registerCapabilities({ resources: { subscribe: true } });
   connection.setRequestHandler("resources/subscribe", ({ params: { uri } }, context) =>
     answering(uri, async () => {
-      await session.subscribe(ownerIn(context), uri);
+      await session.subscribe(ownerIn(jobServer, context), uri);
       return {};
     }),
   );

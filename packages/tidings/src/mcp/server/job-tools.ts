@@ -1,9 +1,9 @@
 /** The tools that every server with jobs has: get_job, get_job_events, cancel_job, retry_job, list_my_jobs. */
 import type { CallToolResult, McpServer, ServerContext, ToolAnnotations } from "@modelcontextprotocol/server";
 import type { Clock } from "../../model/clock.ts";
-import { TidingsError } from "../../model/error.ts";
 import type { Infer, ObjectSchema } from "../../model/schema.ts";
 import type { Tidings } from "../../runtime/tidings.ts";
+import { isHidden } from "../error.ts";
 import { readJobEvents } from "./job-events-tool.ts";
 import type { OwnerOf } from "./owner.ts";
 import type { SessionEvents } from "./session-events.ts";
@@ -22,10 +22,14 @@ import {
 export interface JobServer {
   readonly server: McpServer;
   readonly tidings: Tidings;
-  readonly ownerOf: OwnerOf;
+  /** The owner that `registerJob` was given, if it was given one. */
+  readonly ownOwner: OwnerOf | undefined;
+  /** These are the serving handler's, once one of ours serves the server: read them when they are needed. */
+  ownerOf: OwnerOf;
+  clock: Clock;
+  onError: (error: unknown, during: string) => void;
   readonly session: SessionEvents;
-  readonly clock: Clock;
-  /** Hears of faults that the client is told of only as INTERNAL. */
+  /** Tells the operator of a fault whose cause the client is not told. */
   readonly report: (error: unknown) => void;
 }
 
@@ -42,14 +46,20 @@ export interface ToolOptions {
   readonly meta: Record<string, unknown> | undefined;
 }
 
+/** Whose request a callback of the server is answering. */
+export function ownerIn({ ownerOf }: JobServer, context: ServerContext): string {
+  return ownerOf({ authInfo: context.http?.authInfo });
+}
+
 /** Registers a tool whose every failure has our shape. */
 export function registerTool(
-  { server, ownerOf, session, report }: JobServer,
+  jobServer: JobServer,
   name: string,
   { title, description, inputSchema, annotations, meta }: ToolOptions,
   call: (args: Readonly<Record<string, unknown>>, caller: Caller) => Promise<object>,
 ): void {
-  server.registerTool(
+  const { session, report } = jobServer;
+  jobServer.server.registerTool(
     name,
     {
       inputSchema: advertise(inputSchema),
@@ -60,11 +70,11 @@ export function registerTool(
     },
     async (args, context): Promise<CallToolResult> => {
       try {
-        const owner = ownerOf({ authInfo: context.http?.authInfo });
+        const owner = ownerIn(jobServer, context);
         await session.offer(context, owner);
         return toAnswer(await call(args, { owner, context }));
       } catch (error) {
-        if (!(error instanceof TidingsError)) report(error);
+        if (isHidden(error)) report(error);
         return toErrorAnswer(error);
       }
     },
@@ -73,7 +83,7 @@ export function registerTool(
 
 /** Registers the shared tools. */
 export function registerJobTools(jobServer: JobServer): void {
-  const { tidings, session, clock } = jobServer;
+  const { tidings, session } = jobServer;
 
   function register<Schema extends ObjectSchema>(
     name: string,
@@ -108,7 +118,7 @@ export function registerJobTools(jobServer: JobServer): void {
       meta: { ui: { visibility: ["app"] } },
     },
     (request, { owner, context }) =>
-      readJobEvents(tidings, owner, request, { clock, signal: context.mcpReq.signal }),
+      readJobEvents(tidings, owner, request, { clock: jobServer.clock, signal: context.mcpReq.signal }),
   );
 
   register(

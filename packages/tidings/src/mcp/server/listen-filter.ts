@@ -4,6 +4,7 @@ import { TidingsError } from "../../model/error.ts";
 import { isRecord } from "../../model/schema.ts";
 import type { Tidings } from "../../runtime/tidings.ts";
 import { JOBS_FILTER_KEY } from "../wire/2026-07-28.ts";
+import { jobIdOf } from "./job-uri.ts";
 
 /** Our own field: alternatives, not conditions; without any, all events of the owner. */
 export interface JobsFilter {
@@ -25,12 +26,6 @@ export interface ListenFilter {
 const MAX_NAMES = 1_000;
 const MAX_NAME_LENGTH = 2_048;
 const LIST_KINDS = ["tools", "prompts", "resources"] as const;
-const JOB_URI = /^job:\/\/([^/?#]+)$/;
-
-/** The job of a URI `job://{jobId}`; undefined for every other URI. */
-export function jobIdOf(uri: string): string | undefined {
-  return JOB_URI.exec(uri)?.[1];
-}
 
 /** @throws TidingsError BAD_INPUT */
 export function readFilter(value: unknown): ListenFilter {

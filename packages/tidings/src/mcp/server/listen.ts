@@ -22,34 +22,24 @@ import type {
 } from "@modelcontextprotocol/server";
 import { SERVER_INFO_META_KEY } from "@modelcontextprotocol/server";
 import type { Clock, Random } from "../../model/clock.ts";
-import { toTimestamp } from "../../model/clock.ts";
-import type { EventOf } from "../../model/event.ts";
 import type { WireNotification } from "../../model/projection/notification.ts";
-import { CURSOR_META_KEY } from "../../model/projection/notification.ts";
 import type { Delivery, Tidings } from "../../runtime/tidings.ts";
-import { toRpcError } from "../error.ts";
+import { isHidden, toRpcError } from "../error.ts";
+import { toPlainUpdate } from "../wire/2025-11-25.ts";
 import type { RequestId } from "../wire/2026-07-28.ts";
-import {
-  GAP_METHOD,
-  JOBS_FILTER_KEY,
-  SUBSCRIPTION_ID_META_KEY,
-  tag,
-  toEventNotification,
-  toResourceUpdate,
-} from "../wire/2026-07-28.ts";
-import { snapshotsOf } from "./http-gap.ts";
+import { JOBS_FILTER_KEY, SUBSCRIPTION_ID_META_KEY, tag, toResourceUpdate } from "../wire/2026-07-28.ts";
 import { sendRpcError } from "./http-message.ts";
 import type { Streams } from "./http-streams.ts";
-import type { JobsFilter, ListenFilter } from "./listen-filter.ts";
-import { honour, jobIdOf, readFilter } from "./listen-filter.ts";
-import type { SseStream } from "./sse.ts";
+import { jobIdOf, jobUriOf } from "./job-uri.ts";
+import type { ListenFilter } from "./listen-filter.ts";
+import { honour, readFilter } from "./listen-filter.ts";
+import type { ListenCall } from "./listen-judge.ts";
+import type { SseFrame, SseStream } from "./sse.ts";
+import { tellJobs } from "./tell-jobs.ts";
 
-export interface ListenRequest {
+export interface ListenRequest extends ListenCall {
   readonly res: ServerResponse;
   readonly owner: string;
-  readonly id: RequestId;
-  /** `params.notifications`, unread. */
-  readonly filter: unknown;
   readonly server: { readonly capabilities: ServerCapabilities; readonly info: Implementation | undefined };
 }
 
@@ -66,9 +56,11 @@ export interface ListenOptions {
 /** Serves one listen request until its client leaves or the server stops. Headers and envelope were judged before. */
 export async function serveListen(request: ListenRequest, options: ListenOptions): Promise<void> {
   const { res, owner, id, server } = request;
-  const { tidings, streams } = options;
+  const { tidings, streams, onError } = options;
+  const farewell = toCompletion(id, server.info);
   let honoured: ListenFilter;
   let start: string;
+  let stream: SseStream;
   try {
     streams.check(owner);
     const filter = readFilter(request.filter);
@@ -78,41 +70,30 @@ export async function serveListen(request: ListenRequest, options: ListenOptions
     honoured = await honour(filter, owner, tidings, server.capabilities);
     // Taken before the acknowledgement: whatever happens from then on is told.
     start = await tidings.head(owner);
+    const acknowledged = {
+      method: "notifications/subscriptions/acknowledged",
+      params: { notifications: honoured },
+    };
+    stream = streams.open(owner, res, { opening: toFrame(acknowledged, id), farewell });
   } catch (error) {
+    if (isHidden(error)) onError(error, "subscriptions/listen");
     sendRpcError(res, 200, toRpcError(error), id);
     return;
   }
-  const complete = {
-    event: "message",
-    data: {
-      jsonrpc: "2.0",
-      id,
-      result: {
-        resultType: "complete",
-        _meta: {
-          [SUBSCRIPTION_ID_META_KEY]: id,
-          ...(server.info === undefined ? {} : { [SERVER_INFO_META_KEY]: server.info }),
-        },
-      },
-    },
-  };
-  const acknowledged = {
-    method: "notifications/subscriptions/acknowledged",
-    params: { notifications: honoured },
-  };
   const bus = listenToBus(options.bus, honoured);
-  const stream = streams.open(owner, res, { opening: toFrame(acknowledged, id), farewell: complete });
-  if (Object.keys(honoured).length === 0) stream.end(complete);
+  if (Object.keys(honoured).length === 0) stream.end(farewell);
   const subscription: Subscription = { ...options, owner, id, stream, start };
+  const send = (notification: WireNotification) =>
+    stream.send({ event: "message", data: { jsonrpc: "2.0", ...notification } });
   const { resourceSubscriptions: uris, [JOBS_FILTER_KEY]: jobs } = honoured;
   try {
     await Promise.all([
       ...(uris === undefined ? [] : [tellResources(subscription, uris)]),
-      ...(jobs === undefined ? [] : [tellJobs(subscription, jobs)]),
+      ...(jobs === undefined ? [] : [tellJobs({ ...subscription, jobs, signal: stream.signal, send })]),
       bus.forwardTo(subscription),
     ]);
   } catch (error) {
-    options.onError(error, "subscriptions/listen");
+    onError(error, "subscriptions/listen");
     // Without the final result: the client sees a drop and listens again from its cursor.
     stream.end();
   } finally {
@@ -129,7 +110,16 @@ interface Subscription extends ListenOptions {
   readonly start: string;
 }
 
-function toFrame(notification: WireNotification, id: RequestId) {
+/** The final message of a listen that ends in good order. */
+function toCompletion(id: RequestId, info: Implementation | undefined): SseFrame {
+  const _meta = {
+    [SUBSCRIPTION_ID_META_KEY]: id,
+    ...(info === undefined ? {} : { [SERVER_INFO_META_KEY]: info }),
+  };
+  return { event: "message", data: { jsonrpc: "2.0", id, result: { resultType: "complete", _meta } } };
+}
+
+function toFrame(notification: WireNotification, id: RequestId): SseFrame {
   return { event: "message", data: { jsonrpc: "2.0", ...tag(notification, id) } };
 }
 
@@ -141,9 +131,7 @@ async function tellResources(subscription: Subscription, uris: readonly string[]
   for await (const item of tail) {
     if (item.kind === "gap") {
       // The standard's plain form: something changed, read it again.
-      for (const uri of uris) {
-        await stream.send(toFrame({ method: "notifications/resources/updated", params: { uri } }, id));
-      }
+      for (const uri of uris) await stream.send(toFrame(toPlainUpdate(uri, item.cursor), id));
       continue;
     }
     for (const uri of urisOf(item, uris)) await stream.send(toFrame(toResourceUpdate(uri, item), id));
@@ -151,49 +139,8 @@ async function tellResources(subscription: Subscription, uris: readonly string[]
 }
 
 function urisOf({ event }: Delivery, uris: readonly string[]): readonly string[] {
-  const own = event.jobId === undefined ? undefined : `job://${event.jobId}`;
+  const own = event.jobId === undefined ? undefined : jobUriOf(event.jobId);
   return uris.filter((uri) => uri === own || uri === event.resourceId);
-}
-
-async function tellJobs(subscription: Subscription, jobs: JobsFilter): Promise<void> {
-  const { tidings, owner, id, stream } = subscription;
-  const { after = subscription.start, ...filter } = jobs;
-  let cursor = after;
-  const stopHeartbeats = beat(subscription, () => cursor);
-  try {
-    for await (const item of tidings.tail({ owner, ...filter, after, signal: stream.signal })) {
-      if (item.kind === "gap") {
-        const snapshots = await snapshotsOf(tidings, owner, filter);
-        const params = { snapshots, _meta: { [CURSOR_META_KEY]: item.cursor } };
-        await stream.send(toFrame({ method: GAP_METHOD, params }, id));
-        continue;
-      }
-      cursor = item.cursor;
-      await stream.send(toFrame(toEventNotification(item, id), id));
-    }
-  } finally {
-    stopHeartbeats();
-  }
-}
-
-/** "I am alive, and you have had everything up to this cursor." Never stored, and nothing waits for it. */
-function beat({ clock, random, heartbeatMs, id, stream }: Subscription, cursor: () => string): () => void {
-  let stop = () => {};
-  const arm = () => {
-    stop = clock.after(heartbeatMs, () => {
-      const event: EventOf<"system.heartbeat"> = {
-        eventId: `evt_${random.id()}`,
-        type: "system.heartbeat",
-        timestamp: toTimestamp(clock.now()),
-        source: "tidings",
-        cursor: cursor(),
-      };
-      if (!stream.isFull) void stream.send(toFrame(toEventNotification({ event }, id), id));
-      arm();
-    });
-  };
-  arm();
-  return () => stop();
 }
 
 /** Hears the SDK's bus. What waits for a slow reader is kept once per kind and URI, so it stays bounded. */

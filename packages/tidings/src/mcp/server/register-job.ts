@@ -1,7 +1,6 @@
 /** Makes a job a tool of an MCP server that exists already. */
-import type { McpServer, ToolAnnotations } from "@modelcontextprotocol/server";
+import type { McpServer, Server, ServerContext, ToolAnnotations } from "@modelcontextprotocol/server";
 import { systemClock } from "../../engine/system-clock.ts";
-import type { Clock } from "../../model/clock.ts";
 import { TidingsError } from "../../model/error.ts";
 import type { StandardSchema } from "../../model/standard-schema.ts";
 import { jsonSchemaOf } from "../../model/standard-schema.ts";
@@ -9,33 +8,39 @@ import type { JobDefinition } from "../../runtime/define-job.ts";
 import type { Tidings } from "../../runtime/tidings.ts";
 import { registerJobResources } from "./job-resources.ts";
 import type { JobServer } from "./job-tools.ts";
-import { registerJobTools, registerTool } from "./job-tools.ts";
+import { ownerIn, registerJobTools, registerTool } from "./job-tools.ts";
 import type { OwnerOf } from "./owner.ts";
 import { defaultOwner } from "./owner.ts";
+import { printError } from "./print-error.ts";
 import { createSessionEvents } from "./session-events.ts";
 import { readStartArguments, startSchemaOf, validateArguments } from "./tool-input.ts";
 
+/** How a job becomes a tool. */
 export interface RegisterJobOptions<Args, Input> {
   /** The tool's name, such as `start_bulk_gift_analysis`. */
   readonly tool: string;
+  /** The tool's name for people. Default: none. */
   readonly title?: string;
+  /** What the tool does, for the model that chooses among tools. Default: none. */
   readonly description?: string;
-  /** The tool's `_meta`. */
+  /** The tool's `_meta`. Default: none. */
   readonly meta?: Record<string, unknown>;
-  /** The tool's arguments, when they are not the job's input; any synchronous Standard Schema of an object. */
+  /** The tool's arguments, when they are not the job's input; any synchronous Standard Schema of an object. Default: the job's input. */
   readonly input?: StandardSchema<unknown, Args>;
-  /** Makes the job's input from the tool's arguments. The same arguments must give the same input, or a repeated key is a conflict. */
+  /** Makes the job's input from the tool's arguments. The same arguments must give the same input, or a repeated key is a conflict. Default: the arguments are the input. */
   readonly prepare?: (args: Args, who: { readonly owner: string }) => Input | Promise<Input>;
-  /** Whose job it is. Default: the token's subject, else its client, else `local`. One for all jobs of a server. */
+  /**
+   * Whose job it is, on a server that you mount yourself; one for all jobs of a server. `createHttpHandler` and
+   * `serveTidingsStdio` bring their own, and refuse a server that was given another. Default: `defaultOwner`.
+   */
   readonly owner?: OwnerOf;
-  /** Where waiting and `serverTime` come from. Default: the machine's clock. */
-  readonly clock?: Clock;
 }
 
 /** Says that the server tells the events of its jobs. */
 export const JOB_EVENTS_CAPABILITY = "dev.tidings/job-events";
 
-const jobServers = new WeakMap<McpServer, JobServer>();
+/** By the SDK's inner server, which a factory may return as well. */
+const jobServers = new WeakMap<Server, JobServer>();
 
 /**
  * Registers a tool that starts the job and answers at once with `{ jobId, status, cursor }`, once that is durable.
@@ -85,12 +90,15 @@ export function registerJob<Input, Output, Args = Output>(
   );
 }
 
+/** A tool of your own beside the jobs'. */
 export interface JobToolOptions<Args> {
   /** The tool's name. */
   readonly tool: string;
+  /** The tool's name for people. Default: none. */
   readonly title?: string;
+  /** What the tool does, for the model that chooses among tools. Default: none. */
   readonly description?: string;
-  /** The tool's `_meta`. */
+  /** The tool's `_meta`. Default: none. */
   readonly meta?: Record<string, unknown>;
   /** Any synchronous Standard Schema of an object. */
   readonly input: StandardSchema<unknown, Args>;
@@ -111,31 +119,75 @@ export function registerJobTool<Args>(
   call: (args: Args, who: { readonly owner: string }) => Promise<object>,
 ): void {
   const { tool, input, title, description, meta, annotations = { readOnlyHint: true } } = options;
-  const jobServer = jobServers.get(server);
-  if (jobServer === undefined) {
-    throw new TidingsError("BAD_DEFINITION", `The tool "${tool}" came before any job of its server.`, {
-      hint: "Call registerJob first.",
-    });
-  }
+  const jobServer = withJobs(server, `The tool "${tool}"`);
   const inputSchema = jsonSchemaOf(input, "input") ?? { type: "object" };
   registerTool(jobServer, tool, { title, description, inputSchema, annotations, meta }, (raw, { owner }) =>
     call(validateArguments(input, raw, tool), { owner }),
   );
 }
 
+/**
+ * Whose request a resource's or a tool's callback is answering: the same owner that the jobs of the server go by.
+ *
+ * @throws TidingsError BAD_DEFINITION when no job was registered for the server before.
+ */
+export function ownerOfRequest(server: McpServer, context: ServerContext): string {
+  return ownerIn(withJobs(server, "The question for an owner"), context);
+}
+
+function withJobs(server: McpServer, what: string): JobServer {
+  const jobServer = findJobServer(server);
+  if (jobServer !== undefined) return jobServer;
+  throw new TidingsError("BAD_DEFINITION", `${what} came before any job of its server.`, {
+    hint: "Call registerJob first.",
+  });
+}
+
 /** What was registered for a server; undefined when `registerJob` never saw it. */
-export function findJobServer(server: McpServer): JobServer | undefined {
-  return jobServers.get(server);
+export function findJobServer(server: McpServer | Server): JobServer | undefined {
+  return jobServers.get(innerOf(server));
+}
+
+/**
+ * Gives a server's jobs what the handler that serves them goes by.
+ *
+ * @throws TidingsError BAD_DEFINITION when its jobs were registered with another owner.
+ */
+export function adopt(
+  server: McpServer | Server,
+  { ownerOf, clock, onError }: Pick<JobServer, "ownerOf" | "clock" | "onError">,
+): void {
+  const jobServer = findJobServer(server);
+  if (jobServer === undefined) return;
+  if (jobServer.ownOwner !== undefined && jobServer.ownOwner !== ownerOf) {
+    throw new TidingsError(
+      "BAD_DEFINITION",
+      "A server's jobs have another `owner` than the handler that serves them.",
+      {
+        hint: "Give `owner` to createHttpHandler or serveTidingsStdio, and not to registerJob.",
+      },
+    );
+  }
+  jobServer.ownerOf = ownerOf;
+  jobServer.clock = clock;
+  jobServer.onError = onError;
+}
+
+export function innerOf(server: McpServer | Server): Server {
+  return "server" in server ? server.server : server;
 }
 
 function jobServerOf(
   server: McpServer,
   tidings: Tidings,
-  { owner, clock, tool }: Pick<RegisterJobOptions<never, never>, "owner" | "clock" | "tool">,
+  { owner, tool }: Pick<RegisterJobOptions<never, never>, "owner" | "tool">,
 ): JobServer {
-  const existing = jobServers.get(server);
+  const existing = findJobServer(server);
   if (existing !== undefined) {
-    if (existing.tidings !== tidings || (owner !== undefined && owner !== existing.ownerOf)) {
+    if (
+      existing.tidings !== tidings ||
+      (owner !== undefined && owner !== (existing.ownOwner ?? existing.ownerOf))
+    ) {
       throw new TidingsError(
         "BAD_DEFINITION",
         `The tool "${tool}" was registered with another tidings or owner than the jobs before it.`,
@@ -151,15 +203,17 @@ function jobServerOf(
   }
   const report = (error: unknown) => {
     const { onerror } = server.server;
-    if (onerror === undefined) console.error(error);
+    if (onerror === undefined) jobServer.onError(error, "an MCP server's jobs");
     else onerror(error instanceof Error ? error : new Error(String(error)));
   };
   const jobServer: JobServer = {
     server,
     tidings,
+    ownOwner: owner,
     ownerOf: owner ?? defaultOwner,
+    clock: systemClock,
+    onError: printError,
     session: createSessionEvents(server, tidings, report),
-    clock: clock ?? systemClock,
     report,
   };
   server.server.registerCapabilities({
@@ -170,6 +224,6 @@ function jobServerOf(
   });
   registerJobTools(jobServer);
   registerJobResources(jobServer);
-  jobServers.set(server, jobServer);
+  jobServers.set(server.server, jobServer);
   return jobServer;
 }

@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from "node:http";
 
+/** Who may use the server from a browser, beside pages of its own address. */
 export interface GuardOptions {
   /** Host names, without ports, that requests may name beside the loopback ones. On another address than loopback: the only ones. */
   readonly allowedHosts?: readonly string[];

@@ -1,26 +1,36 @@
 /** MCP over stdio, both generations, with everything else kept away from stdout. */
 import type { Readable, Writable } from "node:stream";
 import type { McpServerFactory } from "@modelcontextprotocol/server";
-import { McpServer } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
+import { systemClock, systemRandom } from "../../engine/system-clock.ts";
+import type { Clock, Random } from "../../model/clock.ts";
 import type { Tidings } from "../../runtime/tidings.ts";
 import type { OwnerOf } from "./owner.ts";
 import { defaultOwner } from "./owner.ts";
-import { findJobServer } from "./register-job.ts";
+import { printError } from "./print-error.ts";
+import { adopt, findJobServer } from "./register-job.ts";
 import { createListenTransport } from "./stdio-listen.ts";
 import { takeStdout } from "./stdout-guard.ts";
 
+/** How MCP is served on stdio. */
 export interface StdioOptions {
-  /** The owner of everything on this connection. Default `local`. */
+  /** The owner of everything on this connection; asked once, without `authInfo`. Default `local`. */
   readonly owner?: OwnerOf;
   /** Default: the process's stdin. */
   readonly stdin?: Readable;
   /** Default: the process's stdout, which from then on carries nothing but JSON-RPC. */
   readonly stdout?: Writable;
-  /** Hears of faults of the connection. Default: they are printed on stderr. */
+  /** How often a listen with our filter is told that it is alive, in milliseconds. Default 15 000. */
+  readonly heartbeatMs?: number;
+  /** Where the time of heartbeats and of waits comes from. Default: the machine's clock. */
+  readonly clock?: Clock;
+  /** Where ids of heartbeats come from. Default: the machine's cryptographic source. */
+  readonly random?: Random;
+  /** Hears of faults of the connection. Default: one JSON line on stderr. */
   readonly onError?: (error: Error) => void;
 }
 
+/** A connection that is being served. */
 export interface StdioHandle {
   /** Ends the connection. */
   close(): Promise<void>;
@@ -40,20 +50,29 @@ export function serveTidingsStdio(
   factory: McpServerFactory,
   options: StdioOptions = {},
 ): StdioHandle {
-  const { owner: ownerOf = defaultOwner, onError = console.error } = options;
+  const {
+    owner: ownerOf = defaultOwner,
+    heartbeatMs = 15_000,
+    clock = systemClock,
+    random = systemRandom,
+    onError = (error: Error) => printError(error, "a stdio connection"),
+  } = options;
   const owner = ownerOf({});
+  const report = (error: unknown) => onError(error instanceof Error ? error : new Error(String(error)));
   const stdout = options.stdout ?? takeStdout();
-  const transport = createListenTransport(
-    new StdioServerTransport(options.stdin ?? process.stdin, stdout),
+  const transport = createListenTransport(new StdioServerTransport(options.stdin ?? process.stdin, stdout), {
     tidings,
     owner,
-    onError,
-  );
+    clock,
+    random,
+    heartbeatMs,
+    onError: report,
+  });
   const handle = serveStdio(
     async (context) => {
       const server = await factory(context);
-      const session = server instanceof McpServer ? findJobServer(server)?.session : undefined;
-      if (context.era === "modern") await session?.offerAll(owner);
+      adopt(server, { ownerOf, clock, onError: report });
+      if (context.era === "modern") await findJobServer(server)?.session.offerAll(owner);
       return server;
     },
     { transport, onerror: onError },

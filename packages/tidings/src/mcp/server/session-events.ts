@@ -1,22 +1,26 @@
 /**
- * What is pushed on a connection that stays open: stdio and a 2025 session. One tail of the log for each thing that is
- * followed, one queue for what is sent.
+ * What is pushed on a connection that stays open: stdio and a 2025 session. Each thing that is followed is a part of the
+ * log with a position of its own; one feed tells them in turn.
  *
- *   started job     ── tail from its birth ──┐
- *   subscribed URI  ── tail from now ────────┼─▶ one message at a time ─▶ sendNotification(method, params)
- *   2026 over stdio ── tail of the owner ────┘   (awaits the transport, so a slow reader holds the tails back)
+ *   started job     ── from its birth ──┐
+ *   subscribed URI  ── from now ────────┼─▶ one message at a time ─▶ sendNotification(method, params)
+ *   2026 over stdio ── all, from now ───┘   (awaits the transport, so a slow reader holds the reading back)
  *
- * A tail ends with its job, with the unsubscribe, or with the connection. What cannot be delivered is dropped: the
- * client reads it by cursor. On 2026-07-28 over HTTP there is no such connection, and nothing is followed.
+ * A part ends with its job, with the unsubscribe, or with the connection. On 2026-07-28 over HTTP there is no such
+ * connection, and nothing is followed.
  */
 import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
-import type { EventFilter } from "../../engine/engine.ts";
 import { TidingsError } from "../../model/error.ts";
-import { hasEnded } from "../../model/job.ts";
+import { hasEnded, isEndType } from "../../model/job.ts";
 import type { WireNotification } from "../../model/projection/notification.ts";
+import type { JobSnapshot } from "../../runtime/snapshot.ts";
 import type { Delivery, Tidings } from "../../runtime/tidings.ts";
 import * as wire2025 from "../wire/2025-11-25.ts";
 import * as wire2026 from "../wire/2026-07-28.ts";
+import { snapshotsOf } from "./gap-snapshots.ts";
+import { jobIdOf, jobUriOf } from "./job-uri.ts";
+import type { GapSign, LogPart } from "./log-feed.ts";
+import { createLogFeed } from "./log-feed.ts";
 
 export interface SessionEvents {
   /** Sends the story of a job that this request started, from its birth on. At most once per connection. */
@@ -31,23 +35,15 @@ export interface SessionEvents {
   offer(context: ServerContext, owner: string): Promise<void>;
   /** The same without a request, for a connection that is known to be 2026-07-28 over stdio. */
   offerAll(owner: string): Promise<void>;
-  /** How many tails run. */
+  /** How many parts of the log are told. */
   readonly tails: number;
 }
 
-const JOB_URI = /^job:\/\/([^/]+)$/;
-const MAX_SUBSCRIPTIONS = 1000;
+const MAX_SUBSCRIPTIONS = 1_000;
+/** Jobs that one connection is told of at a time; the oldest makes room and is read by cursor from then on. */
+const MAX_JOBS = 1_000;
 /** A key repeated after this many other starts on one connection would be told its story again: harmless. */
-const MAX_REMEMBERED = 10_000;
-const ENDINGS: readonly string[] = ["job.completed", "job.failed", "job.canceled"];
-
-/** A part of the log that is sent, and how. */
-interface Followed extends EventFilter {
-  readonly owner: string;
-  readonly after: string;
-  readonly project: (delivery: Delivery) => readonly WireNotification[];
-  readonly isLast: (delivery: Delivery) => boolean;
-}
+const MAX_REMEMBERED = 1_000;
 
 export function createSessionEvents(
   server: McpServer,
@@ -55,11 +51,13 @@ export function createSessionEvents(
   report: (error: unknown) => void,
 ): SessionEvents {
   const { server: connection } = server;
-  const followed = new Set<string>();
+  /** The ways to stop telling of jobs, by job, oldest first. */
+  const followed = new Map<string, () => void>();
+  /** Jobs that were told of. */
+  const told = new Set<string>();
   const subscriptions = new Map<string, AbortController>();
-  const tails = new Set<AbortController>();
+  const feed = createLogFeed(tidings, ({ method, params }) => sendNotification(method, params), report);
   let offering = false;
-  let queue: Promise<void> = Promise.resolve();
 
   function isModern(): boolean {
     return (connection.getNegotiatedProtocolVersion() ?? "") >= wire2026.REVISION;
@@ -70,9 +68,10 @@ export function createSessionEvents(
   }
 
   function stop(): void {
-    for (const tail of tails) tail.abort();
-    followed.clear();
+    for (const subscription of subscriptions.values()) subscription.abort();
     subscriptions.clear();
+    feed.stop();
+    told.clear();
     offering = false;
   }
 
@@ -102,78 +101,91 @@ export function createSessionEvents(
     }
   }
 
-  function send(notification: WireNotification, signal: AbortSignal): Promise<void> {
-    queue = queue.then(() =>
-      signal.aborted ? undefined : sendNotification(notification.method, notification.params),
-    );
-    return queue;
-  }
-
-  function begin(): AbortController {
+  function add(part: LogPart): () => void {
     stopAtClose();
-    const controller = new AbortController();
-    tails.add(controller);
-    return controller;
-  }
-
-  /** Resolves when the tail has ended, for whatever reason. */
-  async function run(controller: AbortController, { project, isLast, ...what }: Followed): Promise<void> {
-    const { signal } = controller;
-    try {
-      // The answer to the request comes first: a client should know the job's id before its first event.
-      await new Promise((resolve) => setImmediate(resolve));
-      for await (const item of tidings.tail({ ...what, signal })) {
-        if (item.kind === "gap") continue;
-        for (const notification of project(item)) await send(notification, signal);
-        if (isLast(item)) break;
-      }
-    } catch (error) {
-      if (!(error instanceof TidingsError && error.code === "STORE_CLOSED")) report(error);
-    } finally {
-      tails.delete(controller);
-    }
+    return feed.add(part);
   }
 
   const toEvent = (delivery: Delivery): WireNotification[] => [
     isModern() ? wire2026.toEventNotification(delivery) : wire2025.toEventNotification(delivery),
   ];
 
-  /** What a subscription to a URI follows; undefined when nothing more can come. */
-  async function resolveUri(owner: string, uri: string): Promise<Followed | undefined> {
-    const jobId = JOB_URI.exec(uri)?.[1];
+  /** How a job stands, for events of it that are no longer kept; nothing more comes when it has ended or is gone. */
+  async function gapOfJob(
+    owner: string,
+    jobId: string,
+    toSign: (snapshots: readonly JobSnapshot[]) => WireNotification,
+  ): Promise<GapSign> {
+    const snapshots = await snapshotsOf(tidings, owner, { jobIds: [jobId] });
+    const isLast = snapshots.every(({ status }) => hasEnded(status));
+    return { notifications: [toSign(snapshots)], isLast };
+  }
+
+  /** What a subscription to a URI is told; undefined when nothing more can come. */
+  async function resolveUri(owner: string, uri: string): Promise<LogPart | undefined> {
+    const jobId = jobIdOf(uri);
     if (jobId === undefined) {
+      const projectGap = async (cursor: string) => ({
+        notifications: [wire2025.toPlainUpdate(uri, cursor)],
+        isLast: false,
+      });
       const after = await tidings.head(owner);
-      return { owner, resourceIds: [uri], after, project: toEvent, isLast: () => false };
+      return { owner, filter: { resourceIds: [uri] }, after, project: toEvent, projectGap };
     }
     const { status, cursor: after } = await tidings.get(owner, jobId);
     if (hasEnded(status)) return undefined;
-    const project = (delivery: Delivery) => [wire2025.toResourceUpdate(uri, delivery)];
-    return { owner, jobIds: [jobId], after, project, isLast: isEnding };
+    return {
+      owner,
+      filter: { jobIds: [jobId] },
+      after,
+      project: (delivery) => [wire2025.toResourceUpdate(uri, delivery)],
+      projectGap: (cursor) => gapOfJob(owner, jobId, () => wire2025.toPlainUpdate(uri, cursor)),
+      isLast: isEnding,
+    };
   }
 
   async function offerAll(owner: string): Promise<void> {
     if (offering) return;
     offering = true;
-    const controller = begin();
     try {
       const after = await tidings.head(owner);
-      void run(controller, { owner, after, project: toOffers, isLast: () => false });
+      if (!offering) return;
+      const onLeave = () => {
+        offering = false;
+      };
+      add({ owner, after, project: toOffers, projectGap: (cursor) => offerGap(owner, cursor), onLeave });
     } catch (error) {
       offering = false;
-      tails.delete(controller);
       throw error;
     }
   }
 
+  async function offerGap(owner: string, cursor: string): Promise<GapSign> {
+    const snapshots = await snapshotsOf(tidings, owner, {});
+    const notifications = snapshots.map(({ jobId }) => wire2025.toPlainUpdate(jobUriOf(jobId), cursor));
+    return { notifications, isLast: false };
+  }
+
   return {
     follow(context, owner, jobId, birth) {
-      if (!canPush(context) || connection.transport === undefined || followed.has(jobId)) return;
-      followed.add(jobId);
-      for (const oldest of followed) {
-        if (followed.size <= MAX_REMEMBERED) break;
-        followed.delete(oldest);
-      }
-      void run(begin(), { owner, jobIds: [jobId], after: birth, project: toEvent, isLast: isEnding });
+      if (!canPush(context) || connection.transport === undefined) return;
+      if (followed.has(jobId) || told.has(jobId)) return;
+      if (followed.size >= MAX_JOBS) first(followed.values())?.();
+      const leave = add({
+        owner,
+        filter: { jobIds: [jobId] },
+        after: birth,
+        project: toEvent,
+        projectGap: (cursor) =>
+          gapOfJob(owner, jobId, (snapshots) => wire2026.toGapNotification(snapshots, cursor)),
+        isLast: isEnding,
+        onLeave() {
+          followed.delete(jobId);
+          told.add(jobId);
+          if (told.size > MAX_REMEMBERED) told.delete(first(told) ?? "");
+        },
+      });
+      followed.set(jobId, leave);
     },
 
     async subscribe(owner, uri) {
@@ -185,16 +197,17 @@ export function createSessionEvents(
           { hint: "Unsubscribe from resources that you no longer need." },
         );
       }
-      const controller = begin();
-      subscriptions.set(uri, controller);
+      const subscription = new AbortController();
+      const { signal } = subscription;
+      subscriptions.set(uri, subscription);
       const forget = () => {
-        tails.delete(controller);
-        if (subscriptions.get(uri) === controller) subscriptions.delete(uri);
+        if (subscriptions.get(uri) === subscription) subscriptions.delete(uri);
       };
       try {
-        const what = await resolveUri(owner, uri);
-        if (what === undefined || controller.signal.aborted) forget();
-        else void run(controller, what).then(forget);
+        const part = await resolveUri(owner, uri);
+        if (signal.aborted) return;
+        if (part === undefined) forget();
+        else signal.addEventListener("abort", add({ ...part, onLeave: forget }));
       } catch (error) {
         forget();
         throw error;
@@ -213,17 +226,22 @@ export function createSessionEvents(
     offerAll,
 
     get tails() {
-      return tails.size;
+      return feed.size;
     },
   };
 }
 
-const isEnding = ({ event }: Delivery): boolean => ENDINGS.includes(event.type);
+const isEnding = ({ event }: Delivery): boolean => isEndType(event.type);
+
+function first<T>(items: Iterable<T>): T | undefined {
+  for (const item of items) return item;
+  return undefined;
+}
 
 /** Updates of `job://{jobId}` for every event of a job, and of a resource for an event that says it changed. */
 function toOffers(delivery: Delivery): WireNotification[] {
   const { type, jobId, resourceId } = delivery.event;
-  const uris = jobId === undefined ? [] : [`job://${jobId}`];
+  const uris = jobId === undefined ? [] : [jobUriOf(jobId)];
   if (type === "resource.updated" && resourceId !== undefined) uris.push(resourceId);
   return uris.map((uri) => wire2026.toResourceUpdate(uri, delivery));
 }

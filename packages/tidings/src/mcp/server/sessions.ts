@@ -177,7 +177,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     const stream = streams.open(owner, res, { headers: { "Mcp-Session-Id": session.id } });
     session.outbox.open(stream);
     await stream.closed;
-    rest(session);
+    if (sessions.has(session.id)) rest(session);
   }
 
   return {

@@ -23,8 +23,6 @@ export interface SseFrame {
 export interface SseStream {
   /** Aborts once nothing more can be sent. */
   readonly signal: AbortSignal;
-  /** The reader is behind: what is sent now waits. */
-  readonly isFull: boolean;
   /** Sends one frame and waits until the socket takes more. False = the stream is over and the frame may be lost. */
   send(frame: SseFrame): Promise<boolean>;
   /** Sends a last frame, if any, and ends the answer. */
@@ -135,9 +133,6 @@ export function openSse(res: ServerResponse, options: SseOptions): SseStream {
   return {
     signal: over.signal,
     closed,
-    get isFull() {
-      return res.writableNeedDrain;
-    },
     send(frame) {
       if (over.signal.aborted) return Promise.resolve(false);
       if (res.write(formatFrame(frame))) return Promise.resolve(true);

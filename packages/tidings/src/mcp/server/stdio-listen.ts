@@ -4,26 +4,19 @@
  *
  *   listen ──▶ narrow the filter, check the cursor, take the position ──▶ SDK (standard fields, capacity, ids)
  *   acknowledged ◀── with our field added ◀───────────────────────────────── SDK
- *   events       ◀── tail from the position, tagged with the listen's id
+ *   events, gaps, heartbeats ◀── from the position, tagged with the listen's id
  *   cancelled / the listen's result ──▶ the tail stops
  */
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/server";
 import type { WireNotification } from "../../model/projection/notification.ts";
-import { CURSOR_META_KEY } from "../../model/projection/notification.ts";
 import { isRecord } from "../../model/schema.ts";
-import type { Tidings } from "../../runtime/tidings.ts";
-import { toRpcError } from "../error.ts";
+import { isHidden, toRpcError } from "../error.ts";
 import type { RequestId } from "../wire/2026-07-28.ts";
-import {
-  GAP_METHOD,
-  JOBS_FILTER_KEY,
-  SUBSCRIPTION_ID_META_KEY,
-  tag,
-  toEventNotification,
-} from "../wire/2026-07-28.ts";
-import { snapshotsOf } from "./http-gap.ts";
+import { JOBS_FILTER_KEY, SUBSCRIPTION_ID_META_KEY } from "../wire/2026-07-28.ts";
 import type { JobsFilter } from "./listen-filter.ts";
 import { honour, readFilter } from "./listen-filter.ts";
+import type { JobListen } from "./tell-jobs.ts";
+import { tellJobs } from "./tell-jobs.ts";
 
 /** The SDK narrows these by what the server really declares. */
 const EVERY_CAPABILITY = {
@@ -34,7 +27,7 @@ const EVERY_CAPABILITY = {
 
 interface Listen {
   readonly jobs: JobsFilter;
-  readonly after: string;
+  readonly start: string;
   readonly stop: AbortController;
 }
 
@@ -43,12 +36,13 @@ export interface ListenTransport extends Transport {
   readonly closed: Promise<void>;
 }
 
-export function createListenTransport(
-  inner: Transport,
-  tidings: Tidings,
-  owner: string,
-  onError: (error: Error) => void,
-): ListenTransport {
+export interface ListenTransportOptions
+  extends Pick<JobListen, "tidings" | "owner" | "clock" | "random" | "heartbeatMs"> {
+  readonly onError: (error: unknown) => void;
+}
+
+export function createListenTransport(inner: Transport, options: ListenTransportOptions): ListenTransport {
+  const { tidings, owner, onError } = options;
   const listens = new Map<RequestId, Listen>();
   let inbound: Promise<void> = Promise.resolve();
   let resolveClosed: () => void = () => {};
@@ -74,27 +68,21 @@ export function createListenTransport(
       const { [JOBS_FILTER_KEY]: jobs, ...notifications } = honoured;
       end(id);
       if (jobs !== undefined) {
-        const { after = await tidings.head(owner) } = jobs;
-        await tidings.read({ owner, after, jobIds: [], limit: 1 });
-        listens.set(id, { jobs, after, stop: new AbortController() });
+        const start = jobs.after ?? (await tidings.head(owner));
+        await tidings.read({ owner, after: start, jobIds: [], limit: 1 });
+        listens.set(id, { jobs, start, stop: new AbortController() });
       }
       return { ...message, params: { ...params, notifications } } as JSONRPCMessage;
     } catch (error) {
+      if (isHidden(error)) onError(error);
       await inner.send({ jsonrpc: "2.0", id, error: toRpcError(error) });
       return undefined;
     }
   }
 
-  async function tail(id: RequestId, { jobs, after, stop }: Listen): Promise<void> {
-    const { after: _, ...filter } = jobs;
-    for await (const item of tidings.tail({ owner, ...filter, after, signal: stop.signal })) {
-      const notification =
-        item.kind === "event"
-          ? toEventNotification(item, id)
-          : await toGapNotification(tidings, owner, filter, item.cursor, id);
-      if (stop.signal.aborted) return;
-      await inner.send({ jsonrpc: "2.0", ...notification });
-    }
+  function tell(id: RequestId, { jobs, start, stop }: Listen): Promise<void> {
+    const send = (notification: WireNotification) => inner.send({ jsonrpc: "2.0", ...notification });
+    return tellJobs({ ...options, owner, id, jobs, start, signal: stop.signal, send });
   }
 
   const transport: ListenTransport = {
@@ -127,24 +115,12 @@ export function createListenTransport(
       const listen = id === undefined ? undefined : listens.get(id);
       if (id === undefined || listen === undefined) return inner.send(message, options);
       await inner.send(withJobs(message, listen.jobs), options);
-      tail(id, listen).catch(onError);
+      tell(id, listen).catch(onError);
     },
 
     close: () => inner.close(),
   };
   return transport;
-}
-
-/** Events before the next one are no longer kept: how the jobs stand now is told instead. */
-async function toGapNotification(
-  tidings: Tidings,
-  owner: string,
-  filter: Omit<JobsFilter, "after">,
-  cursor: string,
-  id: RequestId,
-): Promise<WireNotification> {
-  const snapshots = await snapshotsOf(tidings, owner, filter);
-  return tag({ method: GAP_METHOD, params: { snapshots, _meta: { [CURSOR_META_KEY]: cursor } } }, id);
 }
 
 /** The id of the listen that a message acknowledges. */

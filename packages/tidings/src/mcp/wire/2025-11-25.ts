@@ -4,6 +4,7 @@
  *   an event of a job          its own notification, flat:     notifications/job/progress { …event, _meta: {cursor} }
  *   a changed resource, a log  the standard's notification:    notifications/resources/updated { uri, _meta: {event, cursor} }
  *   a subscribed job://{id}    a resource update of that URI:  notifications/resources/updated { uri, _meta: {event, cursor} }
+ *   events no longer kept      the same without an event:      notifications/resources/updated { uri, _meta: {cursor} }
  */
 import type { TidingsEvent } from "../../model/event.ts";
 import type { WireNotification } from "../../model/projection/notification.ts";
@@ -27,4 +28,9 @@ export function toResourceUpdate(uri: string, { event, cursor }: WireEvent): Wir
     method: "notifications/resources/updated",
     params: { uri, _meta: { [EVENT_META_KEY]: event, ...position } },
   };
+}
+
+/** Events of a resource before the cursor are no longer kept: it may have changed, so it is worth reading again. */
+export function toPlainUpdate(uri: string, cursor: string): WireNotification {
+  return { method: "notifications/resources/updated", params: { uri, _meta: { [CURSOR_META_KEY]: cursor } } };
 }

@@ -11,7 +11,7 @@
  */
 import type { TidingsEvent } from "../../model/event.ts";
 import type { WireNotification } from "../../model/projection/notification.ts";
-import { toFlat, toNotification } from "../../model/projection/notification.ts";
+import { CURSOR_META_KEY, toFlat, toNotification } from "../../model/projection/notification.ts";
 import type { WireEvent } from "./2025-11-25.ts";
 import { toResourceUpdate as toUntaggedUpdate } from "./2025-11-25.ts";
 
@@ -20,7 +20,7 @@ export const REVISION = "2026-07-28";
 export const SUBSCRIPTION_ID_META_KEY = "io.modelcontextprotocol/subscriptionId";
 /** Our own field of the listen filter. */
 export const JOBS_FILTER_KEY = "dev.tidings/jobs";
-/** On our own filter: events after the given cursor are no longer kept; `params.snapshots` says how the jobs stand. */
+/** Events are no longer kept; `params.snapshots` says how their jobs stand. */
 export const GAP_METHOD = "notifications/dev.tidings/gap";
 
 /** The id of a JSON-RPC request, in the type it came in. */
@@ -48,6 +48,11 @@ export function toResourceUpdate(
 ): WireNotification {
   const notification = toUntaggedUpdate(uri, delivery);
   return subscriptionId === undefined ? notification : tag(notification, subscriptionId);
+}
+
+/** How jobs stand, instead of events before the cursor that are no longer kept. */
+export function toGapNotification(snapshots: readonly object[], cursor: string): WireNotification {
+  return { method: GAP_METHOD, params: { snapshots, _meta: { [CURSOR_META_KEY]: cursor } } };
 }
 
 /** Adds the id of the listen request to a message of its stream. */
