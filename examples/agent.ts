@@ -1,5 +1,5 @@
 /**
- * An agent without a widget: `node --import tsx examples/agent.ts http://127.0.0.1:3000/mcp`.
+ * An agent without a widget: `node --import tsx --conditions=@tidings/source examples/agent.ts http://127.0.0.1:3000/mcp`.
  *
  * It starts a job through MCP, follows its events and decides by them: failed with a hint → correct and start again;
  * completed → read the resource.

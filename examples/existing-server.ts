@@ -1,5 +1,5 @@
 /**
- * A server that exists already, with one line more: `node --import tsx examples/existing-server.ts` speaks MCP on stdio.
+ * A server that exists already, with one line more: `node --import tsx --conditions=@tidings/source examples/existing-server.ts` speaks MCP on stdio.
  */
 import { McpServer } from "@modelcontextprotocol/server";
 import { createTidings, defineJob } from "tidings";

@@ -1,5 +1,5 @@
 /**
- * A shop that credits a bonus for each payment, once: `node --import tsx examples/order-paid.ts [sqlite:./shop.db]`.
+ * A shop that credits a bonus for each payment, once: `node --import tsx --conditions=@tidings/source examples/order-paid.ts [sqlite:./shop.db]`.
  *
  * The same event arrives ten times, and two different events speak of one payment. The bonus is written in the same
  * transaction as the payment's key, so it is credited once, however often the shop is told and wherever it crashes.

@@ -17,6 +17,14 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
+/** What the application's own addresses answer to. */
+const METHODS: Readonly<Record<string, string>> = {
+  "/": "GET, HEAD",
+  "/healthz": "GET, HEAD",
+  "/uploads": "POST, OPTIONS",
+  "/examples/employees-2000.csv": "GET, HEAD",
+};
+
 const EXAMPLE = new URL("../examples/employees-2000.csv", import.meta.url);
 
 /** @throws TidingsError PORT_IN_USE or ADDRESS_UNUSABLE */
@@ -67,6 +75,13 @@ export async function serveHttp(
       case "POST /uploads":
         return receiveUpload(request, response);
       default:
+        if (path !== undefined && Object.hasOwn(METHODS, path)) {
+          response.setHeader("allow", METHODS[path] ?? "");
+          const message = `${request.method} is not possible here; ${METHODS[path]} are.`;
+          return sendJson(response, 405, {
+            error: info("METHOD_NOT_ALLOWED", message, "Use one of these methods."),
+          });
+        }
         return sendJson(response, 404, {
           error: info("NOT_FOUND", "Nothing is served at this address.", "The page is at /, MCP at /mcp."),
         });
@@ -76,6 +91,16 @@ export async function serveHttp(
   async function receiveUpload(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const declared = Number(request.headers["content-length"] ?? 0);
     if (declared > MAX_UPLOAD_BYTES) throw tooLarge();
+    const { "content-type": type = "", "content-encoding": encoding = "identity" } = request.headers;
+    if (type.startsWith("multipart/") || encoding !== "identity") {
+      throw new TidingsError(
+        "BAD_INPUT",
+        "The body of POST /uploads is the file itself, neither a form nor compressed.",
+        {
+          hint: "Send it raw: curl --data-binary @employees.csv …/uploads",
+        },
+      );
+    }
     // A file that cannot be kept ends the reading, not the connection: that carries the answer.
     const upload = await app.uploads.receive(request.iterator({ destroyOnReturn: false }));
     const owner = defaultOwner({ authInfo: undefined });

@@ -1,7 +1,7 @@
 /** The MCP server of GiftGenius: two job tools, one reading tool, three resources. */
 import { McpServer, ResourceTemplate } from "@modelcontextprotocol/server";
 import type { Tidings } from "tidings";
-import { defaultOwner, registerJob, registerJobTool, toResourceError } from "tidings/mcp";
+import { ownerOfRequest, registerJob, registerJobTool, toResourceError } from "tidings/mcp";
 import type { BulkGiftAnalysis } from "./jobs/bulk-gift-analysis.ts";
 import type { RefreshProductFeed } from "./jobs/refresh-product-feed.ts";
 import { renderPage } from "./page/page.ts";
@@ -74,7 +74,7 @@ export function createGiftServer({
     },
     async (uri, { jobId }, context) => {
       try {
-        const owner = defaultOwner({ authInfo: context.http?.authInfo });
+        const owner = ownerOfRequest(server, context);
         const document = await readGiftResource(tidings, owner, String(jobId));
         return {
           contents: [{ uri: uri.href, mimeType: "application/json", text: JSON.stringify(document) }],

@@ -12,6 +12,8 @@ import type { Clock, Tidings } from "tidings";
 import { PermanentError, TidingsError } from "tidings";
 
 export const MAX_UPLOAD_BYTES = 1024 ** 3;
+/** A draft that has not grown for so long belongs to a process that is gone. */
+const KEEP_PART_MS = 3_600_000;
 /** Longer than jobs are kept, so that a job's retry still finds its file. */
 const KEEP_MS = 8 * 24 * 3_600_000;
 const SWEEP_EVERY_MS = 3_600_000;
@@ -61,7 +63,7 @@ export async function openUploads(
     await mkdir(home).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "EEXIST") throw error;
     });
-    await removeOld(home, clock.now() - KEEP_MS);
+    await removeOld(home, clock.now());
   } catch (error) {
     throw new TidingsError(
       "UPLOADS_UNWRITABLE",
@@ -79,7 +81,7 @@ export async function openUploads(
   };
   let closed = false;
   const sweep = async (): Promise<void> => {
-    await removeOld(home, clock.now() - KEEP_MS).catch((error: Error) => {
+    await removeOld(home, clock.now()).catch((error: Error) => {
       const { message } = error;
       process.stderr.write(`${JSON.stringify({ level: "warn", during: "removing old uploads", message })}\n`);
     });
@@ -87,31 +89,38 @@ export async function openUploads(
   };
   let cancelSweep = clock.after(SWEEP_EVERY_MS, () => void sweep());
 
+  const receiving = new Set<Promise<Upload>>();
+  const receive = async (source: AsyncIterable<Uint8Array>): Promise<Upload> => {
+    const draft = join(home, `${randomBytes(16).toString("hex")}.part`);
+    const hash = createHash("sha256");
+    let bytes = 0;
+    try {
+      await pipeline(
+        source,
+        async function* measure(chunks: AsyncIterable<Uint8Array>) {
+          for await (const chunk of chunks) {
+            bytes += chunk.length;
+            if (bytes > MAX_UPLOAD_BYTES) throw tooLarge();
+            hash.update(chunk);
+            yield chunk;
+          }
+        },
+        createWriteStream(draft, { flags: "wx" }),
+      );
+      const upload = { bytes, sha256: hash.digest("hex") };
+      await rename(draft, pathOf(upload));
+      return upload;
+    } catch (error) {
+      await rm(draft, { force: true });
+      throw error;
+    }
+  };
+
   return {
-    async receive(source) {
-      const draft = join(home, `${randomBytes(16).toString("hex")}.part`);
-      const hash = createHash("sha256");
-      let bytes = 0;
-      try {
-        await pipeline(
-          source,
-          async function* measure(chunks: AsyncIterable<Uint8Array>) {
-            for await (const chunk of chunks) {
-              bytes += chunk.length;
-              if (bytes > MAX_UPLOAD_BYTES) throw tooLarge();
-              hash.update(chunk);
-              yield chunk;
-            }
-          },
-          createWriteStream(draft, { flags: "wx" }),
-        );
-        const upload = { bytes, sha256: hash.digest("hex") };
-        await rename(draft, pathOf(upload));
-        return upload;
-      } catch (error) {
-        await rm(draft, { force: true });
-        throw error;
-      }
+    receive(source) {
+      const upload = receive(source).finally(() => receiving.delete(upload));
+      receiving.add(upload);
+      return upload;
     },
 
     async grant(tidings, owner, { bytes, sha256 }) {
@@ -158,6 +167,8 @@ export async function openUploads(
     async close() {
       closed = true;
       cancelSweep();
+      // An upload that is cut now still has to remove what it has written.
+      await Promise.allSettled(receiving);
       if (folder === undefined) await rm(home, { recursive: true, force: true });
     },
   };
@@ -174,7 +185,7 @@ export function tooLarge(): TidingsError {
 }
 
 /** Another process may do the same at the same time: what has gone is no fault. */
-async function removeOld(home: string, before: number): Promise<void> {
+async function removeOld(home: string, nowMs: number): Promise<void> {
   for (const name of await readdir(home)) {
     if (!/^[0-9a-f]{64}\.csv$|^[0-9a-f]{32}\.part$/.test(name)) continue;
     const path = join(home, name);
@@ -182,6 +193,7 @@ async function removeOld(home: string, before: number): Promise<void> {
       if (error.code !== "ENOENT") throw error;
       return undefined;
     });
-    if (file !== undefined && file.mtimeMs < before) await rm(path, { force: true });
+    const keepMs = name.endsWith(".part") ? KEEP_PART_MS : KEEP_MS;
+    if (file !== undefined && file.mtimeMs < nowMs - keepMs) await rm(path, { force: true });
   }
 }

@@ -42,6 +42,14 @@ async function main(): Promise<number> {
   );
   const { url, pid } = first;
   const server = createRestartable(first, () => startServer({ ...env, PORT: new URL(url).port }));
+  const leave = async (): Promise<void> => {
+    await server.stop();
+    await rm(folder, { recursive: true, force: true });
+  };
+  // Whoever ends the demonstration ends its server too.
+  for (const signal of ["SIGTERM", "SIGHUP", "SIGINT"] as const) {
+    process.once(signal, () => void leave().finally(() => process.exit(signal === "SIGINT" ? 0 : 1)));
+  }
   try {
     bar.note(`The server runs at ${url} (process ${pid}), its store is ${store}`);
     const file = fileToUse(folder);
@@ -72,7 +80,10 @@ async function main(): Promise<number> {
     bar.note("");
     const complete = story.job?.status === "completed";
     if (complete) await printRecommendations(client, jobId, bar.note);
-    bar.note(`The page of this job: ${url}/#job=${jobId}`);
+    const stays = process.stdout.isTTY && !values.kill;
+    bar.note(
+      `The page of this job: ${url}/#job=${jobId}${stays ? "" : " (npm start serves it; this server ends now)"}`,
+    );
     let whole = complete;
     if (values.kill && complete) {
       const proof = await proveWhole({
@@ -85,11 +96,10 @@ async function main(): Promise<number> {
       whole = printReport(proof, bar.note);
     }
     await client.close();
-    if (process.stdout.isTTY && !values.kill) await untilInterrupted(bar.note);
+    if (stays) await untilInterrupted(bar.note);
     return whole ? 0 : 1;
   } finally {
-    await server.stop();
-    await rm(folder, { recursive: true, force: true });
+    await leave();
   }
 }
 
@@ -139,9 +149,10 @@ function isHalfWay(event: TidingsEvent): boolean {
   );
 }
 
-function untilInterrupted(note: (line: string) => void): Promise<void> {
+/** Never: the signal ends the demonstration. */
+function untilInterrupted(note: (line: string) => void): Promise<never> {
   note("The server keeps running for you; press Ctrl+C to stop it.");
-  return new Promise((resolve) => process.once("SIGINT", () => resolve()));
+  return new Promise(() => undefined);
 }
 
 main().then(

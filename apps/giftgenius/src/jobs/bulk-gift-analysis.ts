@@ -70,6 +70,7 @@ export function bulkGiftAnalysis(parts: BulkParts): BulkGiftAnalysis {
   return defineJob("bulk_gift_analysis", {
     input: bulkInput,
     idPrefix: "bulk_",
+    counts: { total: 0, accepted: 0, rejected: 0, warnings: 0 },
     stages: {
       parse: { end: 10, label: "Reading the file and checking its format" },
       extract_interests: { end: 40, label: "Extracting interests and departments" },

@@ -212,6 +212,7 @@ describe("the result", () => {
     expect(await call("get_job", { jobId })).toMatchObject({
       status: "failed",
       error: { code, message: expect.any(String), hint: expect.any(String), retryable: false },
+      counts: { total: 0, accepted: 0, rejected: 0, warnings: 0 },
     });
     await expect(client.readResource({ uri: `resource:gifts:${jobId}` })).rejects.toMatchObject({
       code: -32602,

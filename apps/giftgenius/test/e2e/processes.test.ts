@@ -1,5 +1,6 @@
 /** Several processes on one store: what one says, the other does. */
-import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
+import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { follow } from "tidings/client";
@@ -86,6 +87,20 @@ describe("two processes on one SQLite file", () => {
     expect(again.structuredContent).toEqual(canceled);
     await client.close();
     expect(await other.close()).toBe(0);
+  });
+
+  test("a server that is stopped in the middle of an upload leaves no piece of it behind", async () => {
+    const pieces = async () =>
+      (await readdir(join(folder, "uploads"))).filter((name) => name.endsWith(".part"));
+    const upload = request(`${server.url}/uploads`, {
+      method: "POST",
+      headers: { "content-length": 5_000_000 },
+    });
+    upload.on("error", () => undefined);
+    upload.write("x".repeat(100_000));
+    await expect.poll(pieces, { timeout: 10_000 }).toHaveLength(1);
+    expect(await server.stop()).toBe(0);
+    expect(await pieces()).toEqual([]);
   });
 
   test("a start that is repeated after the server was killed finds the job of the first call (FC-41)", async () => {

@@ -75,7 +75,25 @@ describe("POST /uploads", () => {
   });
 });
 
+describe("what is no file", () => {
+  test.each([
+    ["a form", { "content-type": "multipart/form-data; boundary=x" }],
+    ["compressed bytes", { "content-encoding": "gzip" }],
+  ])("is refused by POST /uploads instead of failing later: %s", async (_what, headers) => {
+    const response = await fetch(`${server.url}/uploads`, { method: "POST", headers, body: "email\n" });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { code: "BAD_INPUT", hint: expect.any(String) } });
+  });
+});
+
 describe("plain routes", () => {
+  test.each(["/", "/healthz", "/uploads"])("%s says which methods it knows", async (path) => {
+    const response = await fetch(server.url + path, { method: "PUT" });
+    expect(response.status).toBe(405);
+    expect(response.headers.get("allow")).toMatch(/GET|POST/);
+    expect(await response.json()).toMatchObject({ error: { code: "METHOD_NOT_ALLOWED" } });
+  });
+
   test.each([
     ["/jobs/bulk_unknown", 404, "JOB_NOT_FOUND"],
     ["/jobs/bulk_unknown/events", 404, "JOB_NOT_FOUND"],

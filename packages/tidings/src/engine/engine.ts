@@ -52,6 +52,8 @@ export interface StartRequest {
   /** Idempotency key, compared exactly within the owner. */
   readonly key?: string;
   readonly summary?: string;
+  /** The job's numbers before its handler counted anything. Default: none. */
+  readonly counts?: Readonly<Record<string, number>>;
   readonly correlationId?: string;
   /** An ended job of the same owner; in the same commit it learns its successor. */
   readonly retryOf?: string;

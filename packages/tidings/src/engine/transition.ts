@@ -90,7 +90,7 @@ export function startJob(request: StartRequest, moment: Moment): Transition {
   const record: JobRecord = {
     owner: request.owner,
     job: reduce(undefined, event.event) as Job,
-    counts: {},
+    counts: request.counts ?? {},
     maxAttempts: request.maxAttempts,
     birth: 0,
     position: 0,

@@ -58,6 +58,8 @@ export interface JobOptions<Schema extends StandardSchema, Stages extends StageS
   readonly stages?: Stages;
   /** One line for people about what is going to happen, from the input. */
   readonly summary?: (input: OutputOf<Schema>) => string;
+  /** The job's numbers before the handler counts anything, so that they are there from the start. Default: none. */
+  readonly counts?: Readonly<Record<string, number>>;
   /** What ids begin with. Default: the type and an underscore. */
   readonly idPrefix?: string;
   /** URI of the result. Default: `job://{jobId}/result`. */
@@ -79,6 +81,7 @@ export interface JobDefinition<Type extends string = string, Input = unknown, Ou
   readonly input: StandardSchema<Input, Output>;
   readonly stages: readonly Stage[];
   readonly summary: ((input: Output) => string) | undefined;
+  readonly counts: Readonly<Record<string, number>>;
   readonly idPrefix: string;
   readonly resultResource: (jobId: string) => string;
   readonly attempts: number;
@@ -131,6 +134,7 @@ export function defineJob<
     input: options.input as StandardSchema<InputOf<Schema>, OutputOf<Schema>>,
     stages: readStages(options.stages, type),
     summary: options.summary,
+    counts: options.counts ?? {},
     idPrefix,
     resultResource: options.resultResource ?? ((jobId) => `job://${jobId}/result`),
     attempts,

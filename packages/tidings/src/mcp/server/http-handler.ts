@@ -230,7 +230,9 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
       try {
         await serve(route, req, res, parsedBody);
       } catch (error) {
-        if (isHidden(error)) onError(error, `${req.method} ${route.kind}`);
+        // A client that went away in the middle of its request is nobody's fault.
+        const isGone = req.destroyed && !req.complete;
+        if (isHidden(error) && !isGone) onError(error, `${req.method} ${route.kind}`);
         if (route.kind !== "mcp" || res.headersSent) sendFailure(res, error);
         else sendRpcError(res, statusOf(toTidingsError(error)), toRpcError(error));
       }

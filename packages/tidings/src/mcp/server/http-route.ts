@@ -1,5 +1,6 @@
 /** Which of our addresses a request means. */
 
+/** Where the handler answers; each begins with a slash and ends without one. */
 export interface RouteOptions {
   /** Default `/mcp`. */
   readonly mcpPath: string;

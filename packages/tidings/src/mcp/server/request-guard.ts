@@ -6,9 +6,9 @@ import type { IncomingMessage } from "node:http";
 
 /** Who may use the server from a browser, beside pages of its own address. */
 export interface GuardOptions {
-  /** Host names, without ports, that requests may name beside the loopback ones. On another address than loopback: the only ones. */
+  /** Host names, without ports, that requests may name beside the loopback ones. On another address than loopback: the only ones. Default: none, and there any host. */
   readonly allowedHosts?: readonly string[];
-  /** Origins of other sites (`https://app.example`) whose pages may use this server. */
+  /** Origins of other sites (`https://app.example`) whose pages may use this server. Default: none. */
   readonly allowedOrigins?: readonly string[];
 }
 
