@@ -109,6 +109,28 @@ describe("a CloudEvent", () => {
 });
 
 describe("the reader", () => {
+  test("does not throw at a type that refuses to be printed", () => {
+    for (const type of [{ toString: [] }, { toString: 1, valueOf: null }, { toJSON: [] }]) {
+      const params = {
+        type,
+        eventId: "e",
+        timestamp: "2026-12-01T10:00:00.000Z",
+        jobId: "j",
+        resourceId: "r",
+      };
+      for (const method of [
+        "notifications/job/progress",
+        "notifications/resources/updated",
+        "notifications/order/paid",
+      ]) {
+        expect(readMessage({ method, params })).toMatchObject({ kind: "invalid" });
+        expect(readMessage({ method, params: { _meta: { [EVENT_META_KEY]: params } } })).toMatchObject({
+          kind: "invalid",
+        });
+      }
+    }
+  });
+
   test("never throws, whatever JSON arrives", () => {
     const methods = fc.oneof(
       fc.constantFrom<unknown>(

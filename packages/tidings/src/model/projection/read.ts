@@ -65,7 +65,9 @@ export function readMessage(message: unknown): ReadOutcome {
   }
   if (!isCatalogueType(type) && !Object.hasOwn(params, "eventId")) return { kind: "foreign", method };
   if (params.type !== undefined && params.type !== type) {
-    return invalid(`params.type is "${String(params.type)}", but the method says "${type}"`);
+    // What is no text is not printed either: an object may refuse to become one.
+    const said = typeof params.type === "string" ? `"${params.type}"` : "no text";
+    return invalid(`params.type is ${said}, but the method says "${type}"`);
   }
   return readEvent({ ...params, type });
 }
