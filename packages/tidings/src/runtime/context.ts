@@ -121,11 +121,8 @@ export function createAttempt(options: AttemptOptions): Attempt {
     const reached = reports.at(-1)?.percentage ?? 0;
     if (reached <= (pending.at(-1)?.percentage ?? shown)) return breathe();
     pending = withEta(reports);
-    const boundary = reports.some(({ percentage }) =>
-      definition.stages.some(({ end }) => end === percentage),
-    );
     const wait = lastReportAt + PROGRESS_INTERVAL_MS - clock.monotonic();
-    if (boundary || wait <= 0) {
+    if (reports.some(isBoundary) || wait <= 0) {
       await flush();
       return breathe();
     }

@@ -14,6 +14,7 @@ import { validate } from "../model/standard-schema.ts";
 import type { AnyJobDefinition } from "./define-job.ts";
 import { digestOf } from "./digest.ts";
 import { createHolder } from "./holder.ts";
+import { printError } from "./print-error.ts";
 import type { JobSnapshot } from "./snapshot.ts";
 import { snapshotOf } from "./snapshot.ts";
 import { createSweeper } from "./sweeper.ts";
@@ -366,10 +367,4 @@ function jobNotFound(): TidingsError {
   return new TidingsError("JOB_NOT_FOUND", "No such job: it never existed, it expired, or it is not yours.", {
     hint: "Check the jobId, or list your jobs.",
   });
-}
-
-function printError(error: unknown, during: string): void {
-  const { code, message } =
-    error instanceof TidingsError ? error : { code: "INTERNAL", message: String(error) };
-  process.stderr.write(`${JSON.stringify({ level: "error", during, code, message })}\n`);
 }

@@ -1,21 +1,10 @@
-import { createTidings, defineJob, type Tidings } from "tidings";
+import { createTidings, defineJob } from "tidings";
 import { createManualClock } from "tidings/testing";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { createMemoryEngine } from "../../src/engine/memory/index.ts";
 import { systemClock, systemRandom } from "../../src/engine/system-clock.ts";
-import { advancing, signalOf, storyOf, typesOf } from "./story.ts";
-
-const opened: Tidings[] = [];
-afterEach(async () => {
-  for (const tidings of opened.splice(0)) await tidings.close({ graceMs: 0 });
-});
-
-async function open(options: Parameters<typeof createTidings>[0]): Promise<Tidings> {
-  const tidings = await createTidings(options);
-  opened.push(tidings);
-  return tidings;
-}
+import { advancing, open, signalOf, storyOf, typesOf } from "./story.ts";
 
 const nothing = z.object({});
 const by = { canceledBy: "user", reason: "changed my mind" };

@@ -1,27 +1,16 @@
 /** Failures that people reported of systems like this one, each shown to be impossible here. */
-import { createTidings, defineJob, PermanentError, type Tidings } from "tidings";
+import { defineJob, PermanentError, type Tidings } from "tidings";
 import type { Source, SourceItem } from "tidings/client";
 import { follow } from "tidings/client";
 import { createManualClock } from "tidings/testing";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { Engine } from "../../src/engine/engine.ts";
 import { createMemoryEngine } from "../../src/engine/memory/index.ts";
 import { createSqliteEngine } from "../../src/engine/sqlite/index.ts";
 import { systemClock, systemRandom } from "../../src/engine/system-clock.ts";
 import { makeFolder } from "../engine/folder.ts";
-import { advancing, signalOf, storyOf, typesOf } from "./story.ts";
-
-const opened: Tidings[] = [];
-afterEach(async () => {
-  for (const tidings of opened.splice(0)) await tidings.close({ graceMs: 0 });
-});
-
-async function open(options: Parameters<typeof createTidings>[0]): Promise<Tidings> {
-  const tidings = await createTidings(options);
-  opened.push(tidings);
-  return tidings;
-}
+import { advancing, open, signalOf, storyOf, typesOf } from "./story.ts";
 
 const nothing = z.object({});
 

@@ -1,6 +1,19 @@
 /** Reads whole stories in tests: the log itself, followed until a condition holds. Nothing here waits for a fixed time. */
-import type { CustomEvent, Tidings } from "tidings";
+import { type CustomEvent, createTidings, type Tidings, type TidingsOptions } from "tidings";
 import type { ManualClock } from "tidings/testing";
+import { afterEach } from "vitest";
+
+const opened: Tidings[] = [];
+afterEach(async () => {
+  for (const tidings of opened.splice(0)) await tidings.close({ graceMs: 0 });
+});
+
+/** Opens a tidings that is closed after the test. */
+export async function open(options: TidingsOptions): Promise<Tidings> {
+  const tidings = await createTidings(options);
+  opened.push(tidings);
+  return tidings;
+}
 
 /** Follows one job and returns its events up to the first that `isLast` accepts (default: its ending). */
 export async function storyOf(

@@ -23,6 +23,7 @@ import {
 import { systemClock, systemRandom } from "../../engine/system-clock.ts";
 import type { Clock, Random } from "../../model/clock.ts";
 import { TidingsError } from "../../model/error.ts";
+import { printError } from "../../runtime/print-error.ts";
 import type { Tidings } from "../../runtime/tidings.ts";
 import { INVALID_PARAMS, isHidden, toRpcError, toTidingsError } from "../error.ts";
 import { REVISION as MODERN_REVISION } from "../wire/2026-07-28.ts";
@@ -46,7 +47,6 @@ import { serveListen } from "./listen.ts";
 import { asListen, judgeListen } from "./listen-judge.ts";
 import type { OwnerOf } from "./owner.ts";
 import { defaultOwner } from "./owner.ts";
-import { printError } from "./print-error.ts";
 import { adopt, innerOf } from "./register-job.ts";
 import type { GuardOptions } from "./request-guard.ts";
 import { findForbidden } from "./request-guard.ts";

@@ -5,13 +5,13 @@ import { TidingsError } from "../../model/error.ts";
 import type { StandardSchema } from "../../model/standard-schema.ts";
 import { jsonSchemaOf } from "../../model/standard-schema.ts";
 import type { JobDefinition } from "../../runtime/define-job.ts";
+import { printError } from "../../runtime/print-error.ts";
 import type { Tidings } from "../../runtime/tidings.ts";
 import { registerJobResources } from "./job-resources.ts";
 import type { JobServer } from "./job-tools.ts";
 import { ownerIn, registerJobTools, registerTool } from "./job-tools.ts";
 import type { OwnerOf } from "./owner.ts";
 import { defaultOwner } from "./owner.ts";
-import { printError } from "./print-error.ts";
 import { createSessionEvents } from "./session-events.ts";
 import { readStartArguments, startSchemaOf, validateArguments } from "./tool-input.ts";
 

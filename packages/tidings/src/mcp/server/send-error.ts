@@ -1,8 +1,8 @@
 /** Failures of plain HTTP addresses, ours and the application's own beside ours. */
 import type { ServerResponse } from "node:http";
+import { printError } from "../../runtime/print-error.ts";
 import { isHidden } from "../error.ts";
 import { sendFailure } from "./http-message.ts";
-import { printError } from "./print-error.ts";
 
 /**
  * Answers a plain HTTP request with a failure, as the addresses of `createHttpHandler` do: the status of the error's code

@@ -1,5 +1,5 @@
 /** What operators read when they gave no `onError`: one JSON line on stderr. */
-import { TidingsError } from "../../model/error.ts";
+import { TidingsError } from "../model/error.ts";
 
 export function printError(error: unknown, during: string): void {
   const code = error instanceof TidingsError ? error.code : "INTERNAL";
