@@ -3,7 +3,7 @@
  *
  *   message ─read─▶ event ─┬─ seq known, id known ──────▶ repeat (changes nothing)
  *                          ├─ seq beyond the next one ──▶ held back ─ holdMs passed, or too many ─▶ gap: onGap, then go on
- *                          └─ next seq, or none ─reduce─▶ applied, or ignored (illegal, lowered)
+ *                          └─ next seq, or none ─fold───▶ applied, or ignored (illegal, lowered)
  *
  * It keeps no connection and asks for nothing: `onGap` and `restore` are how a story is repaired.
  */
@@ -12,14 +12,13 @@ import type { JobEventType, TidingsEvent } from "../model/event.ts";
 import { isStored } from "../model/event.ts";
 import { hasEnded } from "../model/job.ts";
 import { readMessage } from "../model/projection/read.ts";
-import { reduce } from "../model/reduce.ts";
 import { browserClock } from "./browser-clock.ts";
 import type { InboxOptions } from "./inbox-options.ts";
 import type { Listener } from "./listeners.ts";
 import { createListeners } from "./listeners.ts";
 import type { Gap, InboxCounters, Receipt } from "./receipt.ts";
 import type { ClientJob } from "./snapshot.ts";
-import { readSnapshot } from "./snapshot.ts";
+import { fold, readSnapshot } from "./snapshot.ts";
 import type { Held, Track, Wait } from "./track.ts";
 import { bridge, gapOf, isLowered, merge } from "./track.ts";
 
@@ -175,10 +174,10 @@ export function createInbox(options: InboxOptions = {}): Inbox {
     const lifecycle = Object.hasOwn(COMMAND_OF, event.type);
     const { skipped } = track;
     if (lifecycle) track.skipped = false;
-    let after = reduce(before, event);
+    let after = fold(before, event);
     if (skipped && lifecycle && before !== undefined && after === before) {
       const bridged = bridge(before, event.type as JobEventType);
-      const next = bridged === undefined ? undefined : reduce(bridged, event);
+      const next = bridged === undefined ? undefined : fold(bridged, event);
       if (next !== bridged) after = next;
     }
     if (lifecycle && after === before) {

@@ -1,7 +1,8 @@
 /** A job as a client holds it, and the reader of snapshots (`get_job`, `GET /jobs/{jobId}`, a stream's `snapshot`). */
-import { CATALOGUE, ENVELOPE_FIELDS } from "../model/event.ts";
+import { CATALOGUE, ENVELOPE_FIELDS, type TidingsEvent } from "../model/event.ts";
 import type { Job } from "../model/job.ts";
 import { STATUSES } from "../model/job.ts";
+import { reduce } from "../model/reduce.ts";
 import type { Fields } from "../model/schema.ts";
 import { findProblem, isRecord, object } from "../model/schema.ts";
 
@@ -11,6 +12,19 @@ export interface ClientJob extends Job {
   readonly counts?: Readonly<Record<string, number>>;
   /** The job that a retry started: follow it instead. Only when a snapshot was read. */
   readonly retriedAs?: string;
+}
+
+/** `reduce`, with what a snapshot said of the job: events say nothing of it. */
+export function fold(job: ClientJob | undefined, event: TidingsEvent): ClientJob | undefined {
+  const after: ClientJob | undefined = reduce(job, event);
+  if (after === undefined || after === job) return after;
+  const { counts, retriedAs } = job ?? {};
+  if (counts === undefined && retriedAs === undefined) return after;
+  return {
+    ...after,
+    ...(counts === undefined ? {} : { counts }),
+    ...(retriedAs === undefined ? {} : { retriedAs }),
+  };
 }
 
 export interface ReadSnapshot {

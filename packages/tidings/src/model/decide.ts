@@ -1,7 +1,7 @@
 /** The one place that turns a command into events. Pure: the time comes in, ids follow from the job and its seq. */
 import type { Command, Refusal } from "./command.ts";
 import { isRefusal, TRANSITIONS } from "./command.ts";
-import type { Envelope, TidingsEvent } from "./event.ts";
+import type { TidingsEvent } from "./event.ts";
 import type { Job } from "./job.ts";
 import { hasEnded } from "./job.ts";
 
@@ -14,6 +14,8 @@ export interface NewJob {
   readonly correlationId?: string;
   readonly retryOf?: string;
 }
+
+const JOB_ENVELOPE: readonly string[] = ["eventId", "type", "timestamp", "jobId", "correlationId", "seq"];
 
 type Draft = { readonly type: string; readonly [field: string]: unknown };
 
@@ -89,7 +91,8 @@ function rising(job: Job, reports: Extract<Command, { type: "progress" }>["repor
 
 function envelop(job: Job, drafts: readonly Draft[], at: string): TidingsEvent[] {
   const time = at > job.updatedAt ? at : job.updatedAt;
-  return drafts.map((draft, index) => envelope({ ...job, seq: job.seq + index + 1 }, draft, time));
+  const { jobId, correlationId, seq } = job;
+  return drafts.map((draft, index) => envelope({ jobId, correlationId, seq: seq + index + 1 }, draft, time));
 }
 
 function envelope(
@@ -97,25 +100,21 @@ function envelope(
   draft: Draft,
   at: string,
 ): TidingsEvent {
-  // A draft never says who it is: the envelope is the job's.
-  const {
-    type,
-    eventId: _id,
-    timestamp: _at,
-    jobId: _job,
-    seq: _seq,
-    correlationId: _run,
-    ...payload
-  } = draft;
-  const head: Envelope = {
+  const event: Record<string, unknown> = {
     eventId: eventIdOf(about.jobId, about.seq),
-    type,
+    type: draft.type,
     timestamp: at,
     jobId: about.jobId,
-    ...defined({ correlationId: about.correlationId }),
-    seq: about.seq,
   };
-  return { ...head, ...payload } as TidingsEvent;
+  if (about.correlationId !== undefined) event.correlationId = about.correlationId;
+  event.seq = about.seq;
+  for (const name of Object.keys(draft)) {
+    // A draft never says who it is: the envelope is the job's.
+    if (JOB_ENVELOPE.includes(name)) continue;
+    if (name === "__proto__") Object.defineProperty(event, name, { value: draft[name], enumerable: true });
+    else event[name] = draft[name];
+  }
+  return event as unknown as TidingsEvent;
 }
 
 function defined<T extends Record<string, unknown>>(fields: T): Partial<T> {

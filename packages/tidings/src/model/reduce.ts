@@ -1,8 +1,8 @@
 /** The one fold from events to a job, used by the store, by clients and by every test. */
 import { COMMAND_OF, isRefusal, TRANSITIONS } from "./command.ts";
-import type { EventOf, JobEvent, TidingsEvent } from "./event.ts";
+import type { JobEvent, TidingsEvent } from "./event.ts";
 import type { Job, Status } from "./job.ts";
-import { hasEnded } from "./job.ts";
+import { copyOf, hasEnded, type JobDraft } from "./job.ts";
 
 /** Attempts handed back in a planned shutdown do not count against the job. */
 const UNCOUNTED: readonly string[] = ["WORKER_STOPPED"];
@@ -19,7 +19,7 @@ export function reduce(job: Job | undefined, event: TidingsEvent): Job | undefin
   if (event.jobId === undefined || (job !== undefined && event.jobId !== job.jobId)) return job;
   if (job !== undefined && event.seq !== undefined && event.seq <= job.seq) return job;
   const lifecycle = asJobEvent(event);
-  if (lifecycle === undefined) return job === undefined ? job : touched(job, event);
+  if (lifecycle === undefined) return job === undefined ? job : touchedBy(job, event);
   const current = job ?? unborn(lifecycle);
   const command = COMMAND_OF[lifecycle.type];
   if (command === null) return job === undefined ? apply(current, lifecycle, "pending") : job;
@@ -52,79 +52,68 @@ function unborn(event: JobEvent): Job {
   };
 }
 
-function touched(job: Job, event: TidingsEvent): Job {
-  return { ...job, seq: event.seq ?? job.seq, updatedAt: later(job.updatedAt, event.timestamp) };
+/** A copy that knows the event's place and time. */
+function touchedBy(job: Job, { seq, timestamp }: TidingsEvent): JobDraft {
+  const next = copyOf(job);
+  if (seq !== undefined) next.seq = seq;
+  if (timestamp > job.updatedAt) next.updatedAt = timestamp;
+  return next;
 }
 
 function apply(job: Job, event: JobEvent, status: Status): Job {
-  const next = { ...touched(job, event), status };
+  if (event.type === "job.progress" && event.percentage < job.percentage) return job;
+  const next = touchedBy(job, event);
+  next.status = status;
   switch (event.type) {
     case "job.created":
-      return {
-        ...next,
-        jobType: event.jobType,
-        ...present("summary", event.summary),
-        ...present("retryOf", event.retryOf),
-      };
-    case "job.started": {
-      const { error: _, ...clean } = next;
-      return {
-        ...clean,
-        attempt: event.attempt ?? job.attempt + 1,
-        startedAt: job.startedAt ?? event.timestamp,
-        ...present("summary", event.summary),
-      };
-    }
+      next.jobType = event.jobType;
+      if (event.summary !== undefined) next.summary = event.summary;
+      if (event.retryOf !== undefined) next.retryOf = event.retryOf;
+      break;
+    case "job.started":
+      delete next.error;
+      next.attempt = event.attempt ?? job.attempt + 1;
+      next.startedAt ??= event.timestamp;
+      if (event.summary !== undefined) next.summary = event.summary;
+      break;
     case "job.progress":
-      return event.percentage >= job.percentage ? withProgress(next, event) : job;
-    case "job.retrying": {
-      const counted = !UNCOUNTED.includes(event.error.code);
-      return { ...withoutEta(next), error: event.error, failures: job.failures + (counted ? 1 : 0) };
-    }
+      next.percentage = event.percentage;
+      next.stage = event.stage;
+      next.stageKey = event.stageKey ?? "";
+      if (event.etaSeconds !== undefined) next.etaSeconds = event.etaSeconds;
+      else delete next.etaSeconds;
+      break;
+    case "job.retrying":
+      delete next.etaSeconds;
+      next.error = event.error;
+      if (!UNCOUNTED.includes(event.error.code)) next.failures += 1;
+      break;
     case "job.partial":
-      return hasEnded(job.status) ? next : { ...next, resultResourceId: event.resultResourceId };
+      if (!hasEnded(job.status)) next.resultResourceId = event.resultResourceId;
+      break;
     case "job.completed":
-      return {
-        ...ending(next, event.timestamp),
-        percentage: 100,
-        resultResourceId: event.resultResourceId,
-        ...present("summary", event.summary),
-      };
+      end(next);
+      next.percentage = 100;
+      next.resultResourceId = event.resultResourceId;
+      if (event.summary !== undefined) next.summary = event.summary;
+      break;
     case "job.failed":
-      return { ...ending(next, event.timestamp), error: event.error, failures: job.failures + 1 };
+      end(next);
+      next.error = event.error;
+      next.failures += 1;
+      break;
     case "job.canceled":
-      return {
-        ...ending(next, event.timestamp),
-        canceledBy: event.canceledBy,
-        ...present("reason", event.reason),
-      };
+      end(next);
+      next.canceledBy = event.canceledBy;
+      if (event.reason !== undefined) next.reason = event.reason;
+      break;
   }
+  return next;
 }
 
-function withProgress(job: Job, event: EventOf<"job.progress">): Job {
-  return {
-    ...withoutEta(job),
-    percentage: Math.max(job.percentage, event.percentage),
-    stage: event.stage,
-    stageKey: event.stageKey ?? "",
-    ...present("etaSeconds", event.etaSeconds),
-  };
-}
-
-function ending(job: Job, at: string): Job {
-  const { error: _, ...rest } = withoutEta(job);
-  return { ...rest, endedAt: later(job.updatedAt, at) };
-}
-
-function withoutEta(job: Job): Job {
-  const { etaSeconds: _, ...rest } = job;
-  return rest;
-}
-
-function later(a: string, b: string): string {
-  return a > b ? a : b;
-}
-
-function present<Name extends string, Value>(name: Name, value: Value | undefined): { [N in Name]?: Value } {
-  return value === undefined ? {} : ({ [name]: value } as { [N in Name]: Value });
+/** A time of its own: what is told behind the ending moves `updatedAt`, not the ending. */
+function end(job: JobDraft): void {
+  delete job.etaSeconds;
+  delete job.error;
+  job.endedAt = job.updatedAt;
 }

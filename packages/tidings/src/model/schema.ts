@@ -89,7 +89,15 @@ function matches(pattern: string, text: string): boolean {
   return compiled.test(text);
 }
 
-/** JSON Schema counts characters, not UTF-16 units; the two differ only for text outside the basic plane. */
+/** JSON Schema counts characters, and a character takes one or two of JavaScript's units: most texts need no counting. */
+function isShorterThan(text: string, characters: number): boolean {
+  return text.length < characters * 2 && lengthOf(text) < characters;
+}
+
+function isLongerThan(text: string, characters: number): boolean {
+  return text.length > characters && lengthOf(text) > characters;
+}
+
 function lengthOf(text: string): number {
   let length = 0;
   for (const _ of text) length += 1;
@@ -98,6 +106,18 @@ function lengthOf(text: string): number {
 
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const FIELDS = new WeakMap<ObjectSchema, readonly (readonly [string, Schema])[]>();
+
+/** Listed once for each schema: every event that is read or written asks for them. */
+function fieldsOf(schema: ObjectSchema): readonly (readonly [string, Schema])[] {
+  let fields = FIELDS.get(schema);
+  if (fields === undefined) {
+    fields = Object.entries<Schema>(schema.properties);
+    FIELDS.set(schema, fields);
+  }
+  return fields;
 }
 
 /**
@@ -127,9 +147,9 @@ export function findProblem(schema: Schema, value: unknown, path = "params"): st
       for (const name of schema.required) {
         if (!Object.hasOwn(value, name) || value[name] === undefined) return `${path}.${name} is missing`;
       }
-      for (const [name, field] of Object.entries(schema.properties)) {
+      for (const [name, field] of fieldsOf(schema)) {
         if (!Object.hasOwn(value, name) || value[name] === undefined) continue;
-        const problem = findProblem(field as Schema, value[name], `${path}.${name}`);
+        const problem = findProblem(field, value[name], `${path}.${name}`);
         if (problem !== undefined) return problem;
       }
       return undefined;
@@ -143,9 +163,9 @@ function findTextProblem(schema: TextSchema, value: unknown, path: string): stri
   if (schema.enum !== undefined && !schema.enum.includes(value)) {
     return `${path} must be one of ${schema.enum.join(", ")}`;
   }
-  if (schema.minLength !== undefined && lengthOf(value) < schema.minLength)
+  if (schema.minLength !== undefined && isShorterThan(value, schema.minLength))
     return `${path} must not be empty`;
-  if (schema.maxLength !== undefined && lengthOf(value) > schema.maxLength) {
+  if (schema.maxLength !== undefined && isLongerThan(value, schema.maxLength)) {
     return `${path} must have at most ${schema.maxLength} characters`;
   }
   if (schema.pattern !== undefined && !matches(schema.pattern, value)) {

@@ -164,6 +164,14 @@ describe("the events of a decision", () => {
     ]);
   });
 
+  test("of a type of one's own keep a field named __proto__ as a mere field", () => {
+    const events = [JSON.parse('{"type":"order.paid","orderId":"o1","__proto__":{"isAdmin":true}}')];
+    const decision = decide(newborn().job, { type: "inform", events }, AT);
+    const [event] = "events" in decision ? decision.events : [];
+    expect(Object.getPrototypeOf(event)).toBe(Object.prototype);
+    expect(JSON.stringify(event)).toContain('"__proto__":{"isAdmin":true}');
+  });
+
   test("of a failure carry the error with its hint", () => {
     const error = {
       code: "NO_EMAIL_COLUMN",

@@ -151,4 +151,32 @@ describe("folding events into a job", () => {
       }),
     );
   });
+
+  test("an event leaves alone whatever field of the job it says nothing of", () => {
+    const job: Required<Job> = {
+      jobId: JOB_ID,
+      jobType: "work",
+      status: "running",
+      percentage: 10,
+      stage: "Reading",
+      stageKey: "read",
+      etaSeconds: 5,
+      attempt: 2,
+      failures: 1,
+      createdAt: AT,
+      startedAt: AT,
+      endedAt: AT,
+      updatedAt: AT,
+      summary: "a summary",
+      resultResourceId: "job://job_1/result",
+      error: { code: "WORKER_LOST", message: "It went away.", retryable: true },
+      canceledBy: "user",
+      reason: "a reason",
+      retryOf: "job_0",
+      correlationId: "run_1",
+      seq: 4,
+    };
+    const log = { eventId: "evt_1", type: "system.log", timestamp: AT, jobId: JOB_ID, seq: 5 };
+    expect(reduce(job, log as TidingsEvent)).toStrictEqual({ ...job, seq: 5 });
+  });
 });

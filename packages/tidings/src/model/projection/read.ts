@@ -82,23 +82,28 @@ export function readEvent(params: unknown): ReadOutcome {
   const envelopeProblem = findProblem(envelopeSchemaOf(type), params);
   if (envelopeProblem !== undefined) return invalid(envelopeProblem);
   const payload = nested ? (params.payload as Record<string, unknown>) : params;
-  let body: Record<string, unknown>;
+  const event = only(params, ENVELOPE_NAMES);
   if (isCatalogueType(type)) {
     const { payload: schema } = CATALOGUE[type];
     const problem = findProblem(schema, payload, nested ? "params.payload" : "params");
     if (problem !== undefined) return invalid(problem);
-    body = only(payload, Object.keys(schema.properties));
-  } else {
-    if (!TYPE_PATTERN.test(type)) return invalid(`params.type "${type}" is not made of words joined by dots`);
-    if (params.jobId === undefined && params.resourceId === undefined && params.source === undefined) {
-      return invalid("params must say what the event is about: jobId, resourceId or source");
-    }
-    body = payloadOf(payload);
+    return withCursor(toEvent(only(payload, PAYLOAD_NAMES[type], event)), params);
   }
-  const event = { ...only(params, Object.keys(ENVELOPE_FIELDS)), ...body } as TidingsEvent;
-  return withCursor({ kind: "event", event }, params);
+  if (!TYPE_PATTERN.test(type)) return invalid(`params.type "${type}" is not made of words joined by dots`);
+  if (params.jobId === undefined && params.resourceId === undefined && params.source === undefined) {
+    return invalid("params must say what the event is about: jobId, resourceId or source");
+  }
+  return withCursor(toEvent({ ...event, ...payloadOf(payload) }), params);
 }
 
+function toEvent(fields: Record<string, unknown>): ReadOutcome {
+  return { kind: "event", event: fields as unknown as TidingsEvent };
+}
+
+const ENVELOPE_NAMES = Object.keys(ENVELOPE_FIELDS);
+const PAYLOAD_NAMES = Object.fromEntries(
+  Object.entries(CATALOGUE).map(([type, { payload }]) => [type, Object.keys(payload.properties)]),
+) as Record<string, readonly string[]> as Readonly<Record<CatalogueType, readonly string[]>>;
 const SUBJECT_SCHEMAS = new Map<string, ObjectSchema>();
 
 function envelopeSchemaOf(type: string): ObjectSchema {
@@ -123,12 +128,16 @@ function typeOf(method: string): string | undefined {
   return TYPE_PATTERN.test(type) ? type : undefined;
 }
 
-function only(fields: Record<string, unknown>, names: readonly string[]): Record<string, unknown> {
-  const kept: Record<string, unknown> = {};
+/** Adds the named fields, where they are there, to an object. The names are ours. */
+function only(
+  fields: Record<string, unknown>,
+  names: readonly string[],
+  to: Record<string, unknown> = {},
+): Record<string, unknown> {
   for (const name of names) {
-    if (Object.hasOwn(fields, name) && fields[name] !== undefined) kept[name] = fields[name];
+    if (Object.hasOwn(fields, name) && fields[name] !== undefined) to[name] = fields[name];
   }
-  return kept;
+  return to;
 }
 
 function withCursor(outcome: ReadOutcome, params: Record<string, unknown>): ReadOutcome {
