@@ -13,7 +13,7 @@ import { type Clock, toTimestamp } from "../model/clock.ts";
 import type { Refusal } from "../model/command.ts";
 import { create, decide } from "../model/decide.ts";
 import { type ErrorInfo, TidingsError } from "../model/error.ts";
-import { isStored, type TidingsEvent } from "../model/event.ts";
+import { isCatalogueType, isStored, type TidingsEvent } from "../model/event.ts";
 import { hasEnded, type Job } from "../model/job.ts";
 import { readEvent } from "../model/projection/read.ts";
 import { reduce } from "../model/reduce.ts";
@@ -110,11 +110,8 @@ export function changeJob(kept: KeptJob, change: Change, moment: Moment): Verdic
   if ("refused" in decision) return { outcome: "refused", refusal: decision.refused };
   const events = decision.events.map(keep);
   const job = fold(record.job, events);
-  const next: JobRecord = {
-    ...record,
-    job,
-    counts: change.counts === undefined ? record.counts : merged(record.counts, change.counts, job.jobId),
-  };
+  const counts =
+    change.counts === undefined ? record.counts : merged(record.counts, change.counts, job.jobId);
   const documents: { checkpoint?: string; result?: string } = {};
   if (change.checkpoint !== undefined) {
     documents.checkpoint = toJson(change.checkpoint, `The checkpoint of job "${job.jobId}"`);
@@ -126,7 +123,7 @@ export function changeJob(kept: KeptJob, change: Change, moment: Moment): Verdic
   return {
     outcome: "applied",
     kept: {
-      record: next,
+      record: copyRecord(record, job, counts, record.position),
       wait:
         stays || job.status === record.job.status
           ? kept.wait
@@ -188,9 +185,20 @@ export function waitFor(ms: number, moment: Moment): Wait {
 }
 
 /** The same job after its events found their places. */
-export function placed(kept: KeptJob, positions: readonly number[]): KeptJob {
-  const position = positions.at(-1);
-  return position === undefined ? kept : { ...kept, record: { ...kept.record, position } };
+export function placed({ record, wait, holder }: KeptJob, positions: readonly number[]): KeptJob {
+  const position = positions.at(-1) ?? record.position;
+  return { record: copyRecord(record, record.job, record.counts, position), wait, holder };
+}
+
+/** Field by field, for the reason that `copyOf` has. Documents are not part of what is kept. */
+function copyRecord(
+  { owner, maxAttempts, retriedAs, birth, fence }: JobRecord,
+  job: Job,
+  counts: JobRecord["counts"],
+  position: number,
+): JobRecord {
+  const record = { owner, job, counts, maxAttempts, birth, position, fence };
+  return retriedAs === undefined ? record : { ...record, retriedAs };
 }
 
 /** Texts of events that concern no job. @throws TidingsError BAD_EVENT for one that only a job may have, or that is never stored. */
@@ -221,7 +229,14 @@ function keep(event: TidingsEvent): KeptEvent {
     throw new TidingsError("BAD_EVENT", `The event "${event.type}" was not written: ${problem}.`);
   }
   const body = toJson(read.event, `The event "${event.type}"`);
-  return { event: JSON.parse(body) as TidingsEvent, body };
+  return { event: isFlat(read.event) ? read.event : (JSON.parse(body) as TidingsEvent), body };
+}
+
+/** Whether JSON gives the event back as it is: the reader checked each field, and only what is nested can still be somebody else's. */
+function isFlat(event: TidingsEvent): boolean {
+  if (!isCatalogueType(event.type)) return false;
+  for (const value of Object.values(event)) if (typeof value === "object") return false;
+  return true;
 }
 
 function fold(job: Job, events: readonly KeptEvent[]): Job {

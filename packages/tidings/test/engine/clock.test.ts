@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { systemClock, systemRandom } from "../../src/engine/system-clock.ts";
-import { createManualClock, createSeededRandom } from "../../src/engine/testing/index.ts";
+import { createManualClock, createSeededRandom } from "../../src/testing/index.ts";
 
 describe("the system clock", () => {
   test("tells the time of the wall and never runs backwards", () => {

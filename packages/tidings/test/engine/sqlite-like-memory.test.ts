@@ -5,9 +5,9 @@ import { expect, test } from "vitest";
 import type { Engine, Lease } from "../../src/engine/engine.ts";
 import { createMemoryEngine } from "../../src/engine/memory/engine.ts";
 import { createSqliteEngine } from "../../src/engine/sqlite/engine.ts";
-import { createManualClock, createSeededRandom, type ManualClock } from "../../src/engine/testing/index.ts";
 import type { Command } from "../../src/model/command.ts";
 import type { TidingsEvent } from "../../src/model/event.ts";
+import { createManualClock, createSeededRandom, type ManualClock } from "../../src/testing/index.ts";
 import { makeFolder } from "./folder.ts";
 
 const OWNERS = ["alice", "bob"];

@@ -5,7 +5,7 @@ import { openEngine } from "../../src/engine/open-engine.ts";
 import { type Database, loadDatabase } from "../../src/engine/sqlite/driver.ts";
 import { BUSY_LIMIT_MS } from "../../src/engine/sqlite/fault.ts";
 import { systemClock, systemRandom } from "../../src/engine/system-clock.ts";
-import { createManualClock } from "../../src/engine/testing/index.ts";
+import { createManualClock } from "../../src/testing/index.ts";
 import { makeFolder } from "./folder.ts";
 
 const ports = { clock: systemClock, random: systemRandom };

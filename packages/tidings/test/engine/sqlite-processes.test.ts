@@ -54,6 +54,37 @@ test("a process that writes itself still wakes its watchers for what others comm
   await both;
 });
 
+test("what one process remembers of a job gives way to what another has written", async () => {
+  const path = `${makeFolder()}/jobs.db`;
+  const [here, there] = [await open(path), await open(path)];
+  await here.start(job("job_1"));
+  const claim = { goneHolders: [], jobTypes: ["work"], leaseMs: 60_000, limit: 1 };
+  await here.claim({ ...claim, holder: "here" });
+  const report = (engine: Engine, percentage: number) =>
+    engine.apply({
+      owner: "alice",
+      jobId: "job_1",
+      fence: 1,
+      command: { type: "progress", reports: [{ percentage, stage: "Working", stageKey: "work" }] },
+    });
+  for (const [engine, percentage] of [
+    [here, 10],
+    [here, 20],
+    [there, 30],
+    [here, 40],
+    [there, 50],
+  ] as const) {
+    const outcome = await report(engine, percentage);
+    expect(outcome.outcome).toBe("applied");
+    expect(outcome).toMatchObject({ record: { job: { percentage } }, entries: [{ event: { percentage } }] });
+  }
+  const { entries } = await here.read("alice", { jobIds: ["job_1"] }, 0, 100);
+  expect(entries.map(({ event }) => event.seq)).toEqual([1, 2, 3, 4, 5, 6, 7]);
+
+  await there.apply({ owner: "alice", jobId: "job_1", command: { type: "cancel", canceledBy: "user" } });
+  expect((await report(here, 60)).outcome).toBe("stale");
+});
+
 test("two processes never claim one job", async () => {
   const path = `${makeFolder()}/jobs.db`;
   const engine = await open(path);

@@ -1,6 +1,6 @@
 import { describe, test } from "vitest";
 import { createSqliteEngine } from "../../src/engine/sqlite/engine.ts";
-import { describeEngine } from "../../src/engine/testing/index.ts";
+import { describeEngine } from "../../src/testing/index.ts";
 import { makeFolder } from "./folder.ts";
 
 describeEngine(

@@ -3,12 +3,13 @@ import type { Clock, Random } from "../../model/clock.ts";
 import { TidingsError } from "../../model/error.ts";
 import { createCallbackScope } from "../callback-scope.ts";
 import type { Engine } from "../engine.ts";
-import { keepPublished, momentOf } from "../transition.ts";
+import { keepPublished } from "../transition.ts";
 import { createWatchers } from "../watchers.ts";
 import type { Connection } from "./driver.ts";
 import { toStoreError, whileBusy } from "./fault.ts";
 import { createForeignCommits } from "./foreign-commits.ts";
 import * as jobs from "./jobs.ts";
+import { createKnownJobs } from "./known-jobs.ts";
 import { openStore } from "./open.ts";
 import { prune } from "./prune.ts";
 import * as reads from "./read.ts";
@@ -37,8 +38,14 @@ export async function createSqliteEngine({ path: location, clock, random }: Sqli
   const scope = createCallbackScope(clock);
   const watchers = createWatchers(() => foreign.adjust());
   const foreign = createForeignCommits(reader, store.writer, clock, () => watchers);
+  const known = createKnownJobs(store.writer);
   const writer = createWriter(store.writer, path, ports, {
     ...foreign,
+    begun() {
+      known.begun();
+      foreign.begun();
+    },
+    undone: known.clear,
     committed(owners) {
       foreign.committed();
       watchers.wake(owners);
@@ -56,9 +63,13 @@ export async function createSqliteEngine({ path: location, clock, random }: Sqli
       },
     );
   };
-  const write = async <T>(work: (scope: WriteScope) => T | Promise<T>, once = false): Promise<T> => {
-    checkOpen();
-    scope.refuseInside();
+  const write = <T>(work: (scope: WriteScope) => T | Promise<T>, once = false): Promise<T> => {
+    try {
+      checkOpen();
+      scope.refuseInside();
+    } catch (error) {
+      return Promise.reject(error);
+    }
     return writer.write(work, { once });
   };
   /** Runs a read in one snapshot. */
@@ -83,13 +94,13 @@ export async function createSqliteEngine({ path: location, clock, random }: Sqli
     name: "sqlite",
     secret: store.secret,
 
-    start: (request) => write((own) => jobs.start(store.writer, request, momentOf(clock), own)),
-    claim: (request) => write((own) => jobs.claim(store.writer, request, momentOf(clock), own)),
-    renew: (leases, leaseMs) => write(() => jobs.renew(store.writer, leases, leaseMs, momentOf(clock))),
+    start: (request) => write((own) => jobs.start(store.writer, request, own, known)),
+    claim: (request) => write((own) => jobs.claim(store.writer, request, own, known)),
+    renew: (leases, leaseMs) => write((own) => jobs.renew(store.writer, leases, leaseMs, own, known)),
     apply: (change) =>
       write(
         (own) =>
-          jobs.apply(store.writer, change, momentOf(clock), own, (callback) =>
+          jobs.apply(store.writer, change, own, known, (callback) =>
             callInside(scope, store.writer, change, callback),
           ),
         change.write !== undefined,
@@ -129,7 +140,14 @@ export async function createSqliteEngine({ path: location, clock, random }: Sqli
           .all()
           .map(({ holder }) => fromColumn(holder as string)),
       ),
-    prune: (request) => prune({ connection: store.writer, write, read }, request, clock.now()),
+    prune(request) {
+      const forgetting = <T>(work: () => T) =>
+        write(() => {
+          known.clear();
+          return work();
+        });
+      return prune({ connection: store.writer, write: forgetting, read }, request, clock.now());
+    },
     close() {
       closing ??= (async () => {
         watchers.clear();

@@ -12,8 +12,9 @@ import type {
   StartOutcome,
   StartRequest,
 } from "../engine.ts";
-import { changeJob, claimJob, type Moment, startJob, waitFor } from "../transition.ts";
+import { changeJob, claimJob, startJob, waitFor } from "../transition.ts";
 import type { Connection, Row } from "./driver.ts";
+import type { KnownJobs } from "./known-jobs.ts";
 import { findJob, insertEvents, putDocuments, readJob, withDocuments, writeTransition } from "./rows.ts";
 import { fromColumn, toColumn, toOptionalColumn } from "./text.ts";
 import type { WriteScope } from "./writer.ts";
@@ -21,8 +22,8 @@ import type { WriteScope } from "./writer.ts";
 export function start(
   connection: Connection,
   request: StartRequest,
-  moment: Moment,
   scope: WriteScope,
+  known: KnownJobs,
 ): StartOutcome {
   const { statement } = connection;
   const owner = toColumn(request.owner);
@@ -44,7 +45,7 @@ export function start(
   if (findJob(connection, request.owner, request.jobId) !== undefined) {
     throw new TidingsError("BAD_INPUT", `A job with the id "${request.jobId}" exists already.`);
   }
-  const { kept, events, documents } = startJob(request, moment);
+  const { kept, events, documents } = startJob(request, scope.moment);
   const position = insertEvents(connection, request.owner, events)[0]!.position;
   const record: JobRecord = { ...kept.record, birth: position - 1, position };
   statement("insertJob").run(
@@ -62,6 +63,7 @@ export function start(
   );
   putDocuments(connection, record, documents);
   if (request.retryOf !== undefined) {
+    known.forget(request.owner, request.retryOf);
     statement("updateSuccessor").run(toColumn(request.jobId), owner, toColumn(request.retryOf));
   }
   scope.touch(request.owner);
@@ -71,10 +73,11 @@ export function start(
 export function claim(
   connection: Connection,
   request: ClaimRequest,
-  moment: Moment,
   scope: WriteScope,
+  known: KnownJobs,
 ): ClaimOutcome {
   const { statement } = connection;
+  const { moment } = scope;
   const now = moment.monotonicMs;
   const gone = JSON.stringify(request.goneHolders.map(toColumn));
   const candidates: Row[] = [];
@@ -99,7 +102,8 @@ export function claim(
     if (records.length >= request.limit) break;
     taken += 1;
     const before = readJob(statement("job").get(owner!, job_id!)!);
-    const { record } = writeTransition(connection, before, claimJob(before, request, moment), moment);
+    const { record } = writeTransition(connection, before, claimJob(before, request, moment), moment).kept;
+    known.forget(record.owner, record.job.jobId);
     scope.touch(record.owner);
     if (record.job.status === "running") records.push(withDocuments(connection, record));
   }
@@ -111,29 +115,34 @@ export function renew(
   { statement }: Connection,
   leases: readonly Lease[],
   leaseMs: number,
-  moment: Moment,
+  scope: WriteScope,
+  known: KnownJobs,
 ): readonly Lease[] {
-  const { setAt, until } = waitFor(leaseMs, moment);
+  const { setAt, until } = waitFor(leaseMs, scope.moment);
   return leases.filter(({ owner, jobId, fence }) => {
+    known.forget(owner, jobId);
     const { changes } = statement("renewLease").run(setAt, until, toColumn(owner), toColumn(jobId), fence);
     return Number(changes) === 0;
   });
 }
 
 /** @param call - Calls the change's callback inside the transaction. */
-export async function apply(
+export function apply(
   connection: Connection,
   change: Change,
-  moment: Moment,
   scope: WriteScope,
+  known: KnownJobs,
   call: (write: (transaction: JobTransaction) => void | Promise<void>) => Promise<void>,
-): Promise<ChangeOutcome> {
-  const before = findJob(connection, change.owner, change.jobId);
+): ChangeOutcome | Promise<ChangeOutcome> {
+  const before = known.get(change.owner, change.jobId) ?? findJob(connection, change.owner, change.jobId);
   if (before === undefined) return { outcome: "unknown" };
-  const verdict = changeJob(before, change, moment);
+  const verdict = changeJob(before, change, scope.moment);
   if (verdict.outcome !== "applied") return { ...verdict, record: before.record };
-  if (change.write !== undefined) await call(change.write);
-  const written = writeTransition(connection, before, verdict, moment);
-  scope.touch(change.owner);
-  return { outcome: "applied", ...written };
+  const commit = (): ChangeOutcome => {
+    const { kept, entries } = writeTransition(connection, before, verdict, scope.moment);
+    known.set(kept);
+    scope.touch(change.owner);
+    return { outcome: "applied", record: kept.record, entries };
+  };
+  return change.write === undefined ? commit() : call(change.write).then(commit);
 }

@@ -84,7 +84,7 @@ export function writeTransition(
   before: KeptJob,
   transition: Transition,
   moment: Moment,
-): { readonly record: JobRecord; readonly entries: readonly LogEntry[] } {
+): { readonly kept: KeptJob; readonly entries: readonly LogEntry[] } {
   const { statement } = connection;
   const { owner } = before.record;
   const entries = insertEvents(connection, owner, transition.events);
@@ -118,5 +118,5 @@ export function writeTransition(
   if (Number(changes) !== 1)
     throw new Error(`The row of job "${job.jobId}" changed inside its own transaction.`);
   putDocuments(connection, record, transition.documents);
-  return { record, entries };
+  return { kept, entries };
 }

@@ -3,11 +3,13 @@
  *
  *   write() ─▶ queue ─▶ BEGIN IMMEDIATE ─▶ op, op, op … ─▶ COMMIT ─▶ promises resolve, watchers wake
  *                          │ held by another process: pause and try again, up to 5 s, then STORE_BUSY
- *                          └ each op in a savepoint: one that fails is undone alone
+ *                          └ one op fails: undone alone, in its savepoint
  *
- * When the whole transaction fails (a full disk), each op without a callback is tried again alone, so that one that is
- * too large does not take the others with it.
+ * Savepoints cost as much as the writes they guard. A batch without callbacks begins without them, and is begun again
+ * with them when an op fails. When the whole transaction fails (a full disk), each op without a callback is tried again
+ * alone, so that one that is too large does not take the others with it.
  */
+import { type Moment, momentOf } from "../transition.ts";
 import type { Connection } from "./driver.ts";
 import { type Ports, toStoreError, whileBusy } from "./fault.ts";
 import { rollback } from "./open.ts";
@@ -18,6 +20,8 @@ const LARGEST_BATCH = 256;
 export interface WriteScope {
   /** The owner's watchers will be woken after the commit. */
   touch(owner: string): void;
+  /** When the transaction began: everything in it happens at the same time. */
+  readonly moment: Moment;
 }
 
 export interface WriteOptions {
@@ -53,6 +57,8 @@ export interface CommitHooks {
   begun(): void;
   /** Called inside the transaction, after the last operation. */
   ending(): void;
+  /** Called when something was undone: what was remembered of this transaction is not true. */
+  undone(): void;
   /** Called after the commit with the owners that operations touched. */
   committed(owners: ReadonlySet<string>): void;
 }
@@ -64,24 +70,28 @@ export function createWriter(connection: Connection, path: string, ports: Ports,
   const fail = (error: unknown, consequence = "so nothing was changed") =>
     error instanceof CallbackFailure ? error.cause : toStoreError(error, path, consequence);
 
-  const runOne = async (operation: Operation, alone: boolean, touched: Set<string>): Promise<Settled> => {
-    if (!alone) connection.statement("savepoint").run();
+  const runGuarded = async (operation: Operation, moment: Moment, touched: Set<string>): Promise<Settled> => {
+    connection.statement("savepoint").run();
     const owners: string[] = [];
     try {
-      const answer = operation.work({ touch: (owner) => void owners.push(owner) });
-      const value = answer instanceof Promise ? await answer : answer;
-      if (!alone) connection.statement("releaseSavepoint").run();
+      const value = await operation.work({ touch: (owner) => void owners.push(owner), moment });
+      connection.statement("releaseSavepoint").run();
       for (const owner of owners) touched.add(owner);
       return { value };
     } catch (error) {
-      if (alone) throw error;
       connection.statement("rollbackToSavepoint").run();
       connection.statement("releaseSavepoint").run();
+      hooks.undone();
       return { error: fail(error) };
     }
   };
 
-  const commitBatch = async (batch: readonly Operation[]): Promise<void> => {
+  const undo = () => {
+    rollback(connection.database);
+    hooks.undone();
+  };
+
+  const commitBatch = async (batch: readonly Operation[], guarded = false): Promise<void> => {
     const alone = batch.length === 1;
     const touched = new Set<string>();
     const settled: Settled[] = [];
@@ -94,13 +104,22 @@ export function createWriter(connection: Connection, path: string, ports: Ports,
     }
     try {
       hooks.begun();
-      for (const operation of batch) settled.push(await runOne(operation, alone, touched));
+      const moment = momentOf(ports.clock);
+      const scope: WriteScope = { touch: (owner) => void touched.add(owner), moment };
+      for (const operation of batch) {
+        if (guarded) settled.push(await runGuarded(operation, moment, touched));
+        else {
+          const answer = operation.work(scope);
+          settled.push({ value: answer instanceof Promise ? await answer : answer });
+        }
+      }
       hooks.ending();
       // A sync that fails may leave the transaction in the file: a restart would find it.
       consequence = "and it is uncertain whether the change was kept";
       connection.statement("commit").run();
     } catch (error) {
-      rollback(connection.database);
+      undo();
+      if (!alone && !guarded && consequence === undefined) return commitBatch(batch, true);
       for (const operation of batch) {
         if (alone || operation.once) operation.reject(fail(error, consequence));
         else await commitBatch([operation]);
@@ -119,7 +138,8 @@ export function createWriter(connection: Connection, path: string, ports: Ports,
     do {
       // Whatever else is asked for in this turn of the event loop shares the commit.
       await new Promise<void>((resolve) => void setImmediate(resolve));
-      await commitBatch(queue.splice(0, LARGEST_BATCH));
+      const batch = queue.splice(0, LARGEST_BATCH);
+      await commitBatch(batch, batch.length > 1 && batch.some(({ once }) => once));
     } while (queue.length > 0);
     flushing = undefined;
   };
