@@ -14,12 +14,13 @@ import { validate } from "../model/standard-schema.ts";
 import type { AnyJobDefinition } from "./define-job.ts";
 import { digestOf } from "./digest.ts";
 import { createHolder } from "./holder.ts";
+import { createHub } from "./hub.ts";
 import { printError } from "./print-error.ts";
 import type { JobSnapshot } from "./snapshot.ts";
 import { snapshotOf } from "./snapshot.ts";
 import { createSweeper } from "./sweeper.ts";
 import { tailLog } from "./tail.ts";
-import type { StartAnswer, TailItem, Tidings } from "./tidings.ts";
+import type { StartAnswer, Tidings } from "./tidings.ts";
 import type { Worker } from "./worker.ts";
 import { createWorker } from "./worker.ts";
 
@@ -78,12 +79,17 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
           concurrency: options.concurrency ?? 4,
           onError,
         });
-  const sweeper = createSweeper({ engine, clock, retentionMs: options.retentionMs ?? 7 * DAY_MS, onError });
+  const prune: Tidings["prune"] = async (request) => {
+    const removed = await engine.prune(request);
+    hub.forget();
+    return removed;
+  };
+  const sweeper = createSweeper({ prune, clock, retentionMs: options.retentionMs ?? 7 * DAY_MS, onError });
   // No timer of ours holds a process open, but an open store does, until it is closed.
   const anchor = setInterval(() => undefined, LONGEST_TIMER_MS);
-  let closed: Promise<void> | undefined;
-
   const sealOf = (owner: string) => createCursorSeal(engine.secret, owner);
+  const hub = createHub({ engine, sealOf: (owner) => sealOf(owner).seal });
+  let closed: Promise<void> | undefined;
 
   function openCursor(owner: string, cursor: string): number {
     const position = typeof cursor === "string" ? sealOf(owner).open(cursor) : undefined;
@@ -269,18 +275,13 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
       return sealOf(owner).seal(await headOf(owner));
     },
 
-    async *tail({ owner, after, signal, ...filter }) {
+    async subscribe({ owner, after, ...filter }, subscriber) {
       const from = typeof after === "object" ? await headOf(owner) : await resolveAfter(owner, after);
-      const { seal } = sealOf(owner);
-      for await (const item of tailLog(engine, owner, filter, from, signal)) {
-        yield item.kind === "gap"
-          ? ({ kind: "gap", cursor: seal(item.after) } satisfies TailItem)
-          : ({
-              kind: "event",
-              event: item.entry.event,
-              cursor: seal(item.entry.position),
-            } satisfies TailItem);
-      }
+      return hub.subscribe(owner, filter, from, subscriber);
+    },
+
+    tail({ signal, ...request }) {
+      return tailLog((subscriber) => tidings.subscribe(request, subscriber), signal);
     },
 
     watch: (owner, wake) => engine.watch(owner, wake),
@@ -306,6 +307,8 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
         throw new TidingsError("INTERNAL", `The event "${draft.type}" was not written.`);
       return { event: entry.event, cursor: sealOf(owner).seal(entry.position) };
     },
+
+    prune,
 
     transaction: (owner, work) => engine.transaction(owner, work),
 

@@ -1,5 +1,5 @@
 /** Removes jobs and events whose retention is over, in the background. */
-import type { Engine } from "../engine/engine.ts";
+import type { PruneRequest } from "../engine/engine.ts";
 import type { Clock } from "../model/clock.ts";
 
 const SWEEP_INTERVAL_MS = 600_000;
@@ -9,19 +9,18 @@ export interface Sweeper {
 }
 
 export function createSweeper(options: {
-  readonly engine: Engine;
+  readonly prune: (request: PruneRequest) => Promise<unknown>;
   readonly clock: Clock;
   /** How long an ended job, and an event without a job, is kept, in milliseconds. */
   readonly retentionMs: number;
   readonly onError: (error: unknown, during: string) => void;
 }): Sweeper {
-  const { engine, clock, retentionMs, onError } = options;
+  const { prune, clock, retentionMs, onError } = options;
   let closed = false;
   let cancel = clock.after(0, sweep);
 
   function sweep(): void {
-    engine
-      .prune({ olderThanMs: retentionMs })
+    prune({ olderThanMs: retentionMs })
       .catch((error: unknown) => {
         if (!closed) onError(error, "removing expired jobs");
       })

@@ -1,43 +1,46 @@
-/** Follows a log: read what is there, then wait to be woken, at the reader's own pace. Nothing is buffered for it. */
-import type { Engine, EventFilter, LogEntry } from "../engine/engine.ts";
+/** Follows a log at the pace of one reader who asks: a subscription whose items wait in a short queue. */
+import type { Subscriber, Subscription, TailItem } from "./tidings.ts";
 
-const PAGE = 256;
+/** Items that are fetched ahead of the reader. */
+const AHEAD = 64;
 
-export type LogItem =
-  | { readonly kind: "entry"; readonly entry: LogEntry }
-  /** Matching events after `after` are no longer kept. */
-  | { readonly kind: "gap"; readonly after: number };
-
-/**
- * Yields the entries after a position, in order, until the signal aborts. Subscribes before it reads, so nothing falls
- * between what was stored and what comes.
- */
+/** Yields items in order until the signal aborts. @param subscribe - Called once, at the first request for an item. */
 export async function* tailLog(
-  engine: Engine,
-  owner: string,
-  filter: EventFilter,
-  after: number,
+  subscribe: (subscriber: Subscriber) => Promise<Subscription>,
   signal: AbortSignal,
-): AsyncGenerator<LogItem, void, undefined> {
+): AsyncGenerator<TailItem, void, undefined> {
   const bell = createBell();
-  const stopWatching = engine.watch(owner, bell.ring);
+  let queue: readonly TailItem[] = [];
+  let failure: { readonly error: unknown } | undefined;
+  const subscription = await subscribe({
+    take(items) {
+      if (queue.length > 0) return 0;
+      queue = items.slice(0, AHEAD);
+      bell.ring();
+      return queue.length;
+    },
+    fail(error) {
+      failure = { error };
+      bell.ring();
+    },
+  });
   signal.addEventListener("abort", bell.ring);
   try {
-    let position = after;
     while (!signal.aborted) {
       bell.reset();
-      const reading = await engine.read(owner, filter, position, PAGE);
-      if (reading.truncated) yield { kind: "gap", after: position };
-      for (const entry of reading.entries) {
+      for (const item of queue) {
         if (signal.aborted) return;
-        yield { kind: "entry", entry };
+        yield item;
       }
-      position = Math.max(position, reading.through);
-      if (reading.entries.length < PAGE) await bell.rung();
+      const wasFull = queue.length > 0;
+      queue = [];
+      if (failure !== undefined) throw failure.error;
+      if (wasFull) subscription.resume();
+      if (queue.length === 0) await bell.rung();
     }
   } finally {
     signal.removeEventListener("abort", bell.ring);
-    stopWatching();
+    subscription.stop();
   }
 }
 

@@ -1,5 +1,5 @@
 /** What `createTidings` returns: everything that a server or a program may ask of its jobs. Cursors are texts here. */
-import type { EventFilter, Transaction } from "../engine/engine.ts";
+import type { EventFilter, PruneRequest, Transaction } from "../engine/engine.ts";
 import type { CustomDraft, DraftOf, TidingsEvent } from "../model/event.ts";
 import type { Status } from "../model/job.ts";
 import type { AnyJobDefinition, JobDefinition } from "./define-job.ts";
@@ -43,11 +43,31 @@ export type TailItem =
   | ({ readonly kind: "event" } & Delivery)
   | { readonly kind: "gap"; readonly cursor: string };
 
-export interface TailRequest extends EventFilter {
+export interface SubscribeRequest extends EventFilter {
   readonly owner: string;
   /** Cursor; undefined = from the beginning, `{ from: "now" }` = only what comes. */
   readonly after?: string | { readonly from: "now" };
+}
+
+export interface TailRequest extends SubscribeRequest {
   readonly signal: AbortSignal;
+}
+
+/** Who is told of a log without asking: a stream among thousands. */
+export interface Subscriber {
+  /**
+   * Takes items in order; everybody is given the same objects. Returns how many it took: fewer than it was given means
+   * that it is full, and is told nothing more until it calls `resume`.
+   */
+  take(items: readonly TailItem[]): number;
+  /** The log cannot be read any more, or `take` threw. The last call. */
+  fail(error: unknown): void;
+}
+
+export interface Subscription {
+  /** There is room again. */
+  resume(): void;
+  stop(): void;
 }
 
 export interface Tidings {
@@ -106,6 +126,11 @@ export interface Tidings {
    * before the first item. @throws TidingsError BAD_CURSOR
    */
   tail(request: TailRequest): AsyncIterable<TailItem>;
+  /**
+   * Tells a subscriber of the log as it grows. Costs next to nothing while nothing happens: use it for many readers, and
+   * `tail` for a few. @throws TidingsError BAD_CURSOR
+   */
+  subscribe(request: SubscribeRequest, subscriber: Subscriber): Promise<Subscription>;
   /** Calls `wake` soon after something was committed for the owner; returns the way to stop. */
   watch(owner: string, wake: () => void): () => void;
 
@@ -120,6 +145,8 @@ export interface Tidings {
       readonly eventId?: string;
     },
   ): Promise<Delivery>;
+  /** Removes what need not be kept any longer, of all owners; happens by itself as well, see `retentionMs`. Returns what was removed. */
+  prune(request: PruneRequest): Promise<{ readonly jobs: number; readonly events: number }>;
   /** Reads and writes the owner's values in one transaction. */
   transaction<T>(owner: string, work: (transaction: Transaction) => T | Promise<T>): Promise<T>;
   /** Seals an offset for paging through something of an owner; `purpose` ties the cursor to that thing. */

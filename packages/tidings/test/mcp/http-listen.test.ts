@@ -230,7 +230,7 @@ describe("subscriptions/listen of 2026-07-28", () => {
   it("a cursor older than what is kept gives a gap with snapshots first", async () => {
     const { jobId, cursor } = await world.tidings.start(quick, { steps: 2 });
     await waitForEnd(jobId);
-    await world.engine.prune({ keepEvents: 1 });
+    await world.tidings.prune({ keepEvents: 1 });
     const listening = await listen(world.url, { [JOBS]: { jobIds: [jobId], after: cursor } });
     await listening.next();
     const gap = await listening.next();

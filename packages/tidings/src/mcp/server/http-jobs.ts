@@ -17,8 +17,9 @@ import type { Delivery, Tidings } from "../../runtime/tidings.ts";
 import { snapshotsOf } from "./gap-snapshots.ts";
 import { sendJson } from "./http-message.ts";
 import type { Streams } from "./http-streams.ts";
+import { pushTo } from "./push.ts";
 import type { SseFrame, SseStream } from "./sse.ts";
-import { SSE_HEADERS } from "./sse.ts";
+import { formatFrame, SSE_HEADERS } from "./sse.ts";
 
 export interface PlainRequest {
   readonly req: IncomingMessage;
@@ -81,34 +82,36 @@ export async function serveLog(request: PlainRequest, options: PlainOptions): Pr
   if (req.method === "HEAD") return sendHead(res);
   // The position goes first, so that a browser which loses the connection before any event knows where to go on.
   const stream = streams.open(owner, res, { opening: { id: after } });
-  await run(stream, options, async () => {
-    for await (const item of tidings.tail({ owner, ...filter, after, signal: stream.signal })) {
-      if (item.kind === "event") await stream.send(toFrame(item));
-      else {
-        const jobs = resourceIds.length === 0 ? await snapshotsOf(tidings, owner, {}) : [];
-        await stream.send({ id: item.cursor, event: "snapshot", data: { jobs, cursor: item.cursor } });
-      }
-    }
-  });
+  await run(stream, options, () =>
+    pushTo(
+      stream,
+      tidings,
+      { owner, ...filter, after },
+      {
+        toText,
+        async gapToText(cursor) {
+          const jobs = resourceIds.length === 0 ? await snapshotsOf(tidings, owner, {}) : [];
+          return formatFrame({ id: cursor, event: "snapshot", data: { jobs, cursor } });
+        },
+      },
+    ),
+  );
 }
 
 /** A job that goes on: from the cursor to its ending, as it happens. */
-async function follow(
+function follow(
   stream: SseStream,
   { owner }: PlainRequest,
   jobId: string,
   after: string | undefined,
   tidings: Tidings,
 ): Promise<void> {
-  const position = after === undefined ? {} : { after };
-  for await (const item of tidings.tail({ owner, jobIds: [jobId], signal: stream.signal, ...position })) {
-    if (item.kind === "gap") {
-      await stream.send({ id: item.cursor, event: "snapshot", data: await tidings.get(owner, jobId) });
-      continue;
-    }
-    await stream.send(toFrame(item));
-    if (isEndType(item.event.type)) return;
-  }
+  const request = { owner, jobIds: [jobId], ...(after === undefined ? {} : { after }) };
+  return pushTo(stream, tidings, request, {
+    toText,
+    gapToText: async (id) => formatFrame({ id, event: "snapshot", data: await tidings.get(owner, jobId) }),
+    isLast: ({ event }) => isEndType(event.type),
+  });
 }
 
 /** A job that has ended: what is kept of its story after the cursor, with what was told behind its ending. */
@@ -146,6 +149,18 @@ async function run(stream: SseStream, { onError }: PlainOptions, work: () => Pro
   // Ended in good order or not, a reader goes on from its last cursor.
   stream.end();
   await stream.closed;
+}
+
+const TEXTS = new WeakMap<Delivery, string>();
+
+/** Every stream is given the same objects, so a frame is written out once for all of them. */
+function toText(delivery: Delivery): string {
+  let text = TEXTS.get(delivery);
+  if (text === undefined) {
+    text = formatFrame(toFrame(delivery));
+    TEXTS.set(delivery, text);
+  }
+  return text;
 }
 
 function toFrame({ event, cursor }: Delivery): SseFrame {

@@ -21,21 +21,32 @@ import type {
   ServerEventBus,
 } from "@modelcontextprotocol/server";
 import { SERVER_INFO_META_KEY } from "@modelcontextprotocol/server";
+import { systemRandom } from "../../engine/system-clock.ts";
 import type { Clock, Random } from "../../model/clock.ts";
 import type { WireNotification } from "../../model/projection/notification.ts";
 import type { Delivery, Tidings } from "../../runtime/tidings.ts";
 import { isHidden, toRpcError } from "../error.ts";
 import { toPlainUpdate } from "../wire/2025-11-25.ts";
 import type { RequestId } from "../wire/2026-07-28.ts";
-import { JOBS_FILTER_KEY, SUBSCRIPTION_ID_META_KEY, tag, toResourceUpdate } from "../wire/2026-07-28.ts";
+import {
+  JOBS_FILTER_KEY,
+  SUBSCRIPTION_ID_META_KEY,
+  tag,
+  toEventNotification,
+  toGapNotification,
+  toResourceUpdate,
+} from "../wire/2026-07-28.ts";
+import { snapshotsOf } from "./gap-snapshots.ts";
+import { startHeartbeat } from "./heartbeat.ts";
 import { sendRpcError } from "./http-message.ts";
 import type { Streams } from "./http-streams.ts";
 import { jobIdOf, jobUriOf } from "./job-uri.ts";
-import type { ListenFilter } from "./listen-filter.ts";
+import type { JobsFilter, ListenFilter } from "./listen-filter.ts";
 import { honour, readFilter } from "./listen-filter.ts";
 import type { ListenCall } from "./listen-judge.ts";
+import { pushTo } from "./push.ts";
 import type { SseFrame, SseStream } from "./sse.ts";
-import { tellJobs } from "./tell-jobs.ts";
+import { formatFrame } from "./sse.ts";
 
 export interface ListenRequest extends ListenCall {
   readonly res: ServerResponse;
@@ -82,15 +93,13 @@ export async function serveListen(request: ListenRequest, options: ListenOptions
   }
   const bus = listenToBus(options.bus, honoured);
   if (Object.keys(honoured).length === 0) stream.end(farewell);
-  const subscription: Subscription = { ...options, owner, id, stream, start };
-  const send = (notification: WireNotification) =>
-    stream.send({ event: "message", data: { jsonrpc: "2.0", ...notification } });
+  const listening: Listening = { ...options, owner, id, stream, start };
   const { resourceSubscriptions: uris, [JOBS_FILTER_KEY]: jobs } = honoured;
   try {
     await Promise.all([
-      ...(uris === undefined ? [] : [tellResources(subscription, uris)]),
-      ...(jobs === undefined ? [] : [tellJobs({ ...subscription, jobs, signal: stream.signal, send })]),
-      bus.forwardTo(subscription),
+      ...(uris === undefined ? [] : [tellResources(listening, uris)]),
+      ...(jobs === undefined ? [] : [tellJobs(listening, jobs)]),
+      bus.forwardTo(listening),
     ]);
   } catch (error) {
     onError(error, "subscriptions/listen");
@@ -102,7 +111,7 @@ export async function serveListen(request: ListenRequest, options: ListenOptions
   await stream.closed;
 }
 
-interface Subscription extends ListenOptions {
+interface Listening extends ListenOptions {
   readonly owner: string;
   readonly id: RequestId;
   readonly stream: SseStream;
@@ -123,19 +132,69 @@ function toFrame(notification: WireNotification, id: RequestId): SseFrame {
   return { event: "message", data: { jsonrpc: "2.0", ...tag(notification, id) } };
 }
 
-async function tellResources(subscription: Subscription, uris: readonly string[]): Promise<void> {
-  const { tidings, owner, id, stream, start } = subscription;
+async function tellResources(listening: Listening, uris: readonly string[]): Promise<void> {
+  const { tidings, owner, id, stream, start } = listening;
   const jobIds = uris.map(jobIdOf).filter((jobId) => jobId !== undefined);
   const resourceIds = uris.filter((uri) => jobIdOf(uri) === undefined);
-  const tail = tidings.tail({ owner, jobIds, resourceIds, after: start, signal: stream.signal });
-  for await (const item of tail) {
-    if (item.kind === "gap") {
-      // The standard's plain form: something changed, read it again.
-      for (const uri of uris) await stream.send(toFrame(toPlainUpdate(uri, item.cursor), id));
-      continue;
-    }
-    for (const uri of urisOf(item, uris)) await stream.send(toFrame(toResourceUpdate(uri, item), id));
+  const request = { owner, jobIds, resourceIds, after: start };
+  await pushTo(stream, tidings, request, {
+    toText: (item) =>
+      urisOf(item, uris)
+        .map((uri) => formatFrame(toFrame(toResourceUpdate(uri, item), id)))
+        .join(""),
+    // The standard's plain form: something changed, read it again.
+    gapToText: async (cursor) =>
+      uris.map((uri) => formatFrame(toFrame(toPlainUpdate(uri, cursor), id))).join(""),
+  });
+}
+
+/** Events, gaps and heartbeats, for a listen with our own filter. */
+async function tellJobs(listening: Listening, jobs: JobsFilter): Promise<void> {
+  const { tidings, owner, id, stream } = listening;
+  const { after = listening.start, ...filter } = jobs;
+  let cursor = after;
+  const stopHeartbeat = startHeartbeat(
+    listening,
+    () => cursor,
+    (heartbeat) => {
+      // A reader who is behind hears events instead.
+      stream.take([formatFrame(toFrame(toEventNotification(heartbeat), id))]);
+    },
+  );
+  try {
+    await pushTo(
+      stream,
+      tidings,
+      { owner, ...filter, after },
+      {
+        toText(item) {
+          cursor = item.cursor;
+          return toEventText(item, id);
+        },
+        async gapToText(lost) {
+          const snapshots = await snapshotsOf(tidings, owner, filter);
+          return formatFrame(toFrame(toGapNotification(snapshots, lost), id));
+        },
+      },
+    );
+  } finally {
+    stopHeartbeat();
   }
+}
+
+/** Stands for the id of a listen in a text that all listens share. Random, so that no event can contain it. */
+const ANY_ID = systemRandom.id();
+const TEXTS = new WeakMap<Delivery, readonly string[]>();
+
+/** Every stream is given the same objects, so an event is written out once for all listens, up to their ids. */
+function toEventText(delivery: Delivery, id: RequestId): string {
+  let parts = TEXTS.get(delivery);
+  if (parts === undefined) {
+    const frame = { event: "message", data: { jsonrpc: "2.0", ...toEventNotification(delivery, ANY_ID) } };
+    parts = formatFrame(frame).split(JSON.stringify(ANY_ID));
+    TEXTS.set(delivery, parts);
+  }
+  return parts.join(JSON.stringify(id));
 }
 
 function urisOf({ event }: Delivery, uris: readonly string[]): readonly string[] {
@@ -155,7 +214,7 @@ function listenToBus(bus: ServerEventBus, honoured: ListenFilter) {
   });
   return {
     close: stopListening,
-    async forwardTo({ stream, id }: Subscription): Promise<void> {
+    async forwardTo({ stream, id }: Listening): Promise<void> {
       stream.signal.addEventListener("abort", () => wake());
       while (!stream.signal.aborted) {
         const [next] = pending;

@@ -1,7 +1,8 @@
 /**
  * Server-sent events over `node:http`.
  *
- *   open ──send──▶ open          a send waits while the socket is full: whoever reads a log for this stream stops reading
+ *   open ──take──▶ open          as much as the socket takes: whoever tells a log to this stream keeps the rest
+ *     │  ──send──▶ open          a send waits while the socket is full
  *     │  ──comment─▶ open        every heartbeat, unless the socket is full
  *     ├──end──▶ over             said by us
  *     ├──client gone──▶ over
@@ -23,6 +24,13 @@ export interface SseFrame {
 export interface SseStream {
   /** Aborts once nothing more can be sent. */
   readonly signal: AbortSignal;
+  /**
+   * Writes frames as `formatFrame` gives them, several at once. Returns how many it took: fewer than it was given means
+   * that the socket is full. At most 64 KiB and one frame wait in it, whatever the reader does.
+   */
+  take(texts: readonly string[]): number;
+  /** Calls back whenever a full socket takes more again. */
+  onRoom(call: () => void): void;
   /** Sends one frame and waits until the socket takes more. False = the stream is over and the frame may be lost. */
   send(frame: SseFrame): Promise<boolean>;
   /** Sends a last frame, if any, and ends the answer. */
@@ -42,6 +50,8 @@ export interface SseOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** What is written at a time, in characters. */
+const CHUNK = 65_536;
 const ID_PATTERN = /^[!-~]+$/;
 const EVENT_PATTERN = /^[A-Za-z0-9_./-]+$/;
 
@@ -86,6 +96,8 @@ export function openSse(res: ServerResponse, options: SseOptions): SseStream {
   let stopHeartbeat = () => {};
   let stopStall = () => {};
   const waiting = new Set<(more: boolean) => void>();
+  const listeners: (() => void)[] = [];
+  let stalled = false;
 
   const release = (more: boolean) => {
     stopStall();
@@ -110,10 +122,15 @@ export function openSse(res: ServerResponse, options: SseOptions): SseStream {
     else res.once("close", onClose);
   });
   res.on("error", finish);
-  res.on("drain", () => release(true));
+  res.on("drain", () => {
+    stalled = false;
+    release(true);
+    for (const call of listeners) call();
+  });
 
   const cutWhenStalled = () => {
-    stopStall();
+    if (stalled) return;
+    stalled = true;
     stopStall = clock.after(stallMs, () => res.destroy());
   };
   const beat = () => {
@@ -133,17 +150,34 @@ export function openSse(res: ServerResponse, options: SseOptions): SseStream {
   return {
     signal: over.signal,
     closed,
+    take(texts) {
+      if (over.signal.aborted) return texts.length;
+      let taken = 0;
+      while (taken < texts.length && !res.writableNeedDrain) {
+        let chunk = "";
+        while (taken < texts.length && chunk.length < CHUNK) chunk += texts[taken++];
+        res.write(chunk);
+      }
+      if (taken < texts.length) cutWhenStalled();
+      return taken;
+    },
+    onRoom(call) {
+      listeners.push(call);
+    },
     send(frame) {
       if (over.signal.aborted) return Promise.resolve(false);
       if (res.write(formatFrame(frame))) return Promise.resolve(true);
-      if (waiting.size === 0) cutWhenStalled();
+      cutWhenStalled();
       return new Promise((resolve) => waiting.add(resolve));
     },
     end(farewell) {
       if (over.signal.aborted) return;
       finish();
       res.end(farewell === undefined ? undefined : formatFrame(farewell));
-      if (!res.writableFinished) cutWhenStalled();
+      if (res.writableFinished) return;
+      // The time that it was full already does not count: this is its last chance to read on.
+      stalled = false;
+      cutWhenStalled();
     },
   };
 }

@@ -1,20 +1,15 @@
-/** What a listen with our own filter is told, over HTTP and over stdio alike: events, gaps and heartbeats. */
-import type { Clock, Random } from "../../model/clock.ts";
-import { toTimestamp } from "../../model/clock.ts";
-import type { EventOf } from "../../model/event.ts";
+/** What a listen with our own filter is told over stdio: events, gaps and heartbeats. Over HTTP `listen.ts` tells them. */
 import type { WireNotification } from "../../model/projection/notification.ts";
 import type { Tidings } from "../../runtime/tidings.ts";
 import type { RequestId } from "../wire/2026-07-28.ts";
 import { tag, toEventNotification, toGapNotification } from "../wire/2026-07-28.ts";
 import { snapshotsOf } from "./gap-snapshots.ts";
+import type { HeartbeatOptions } from "./heartbeat.ts";
+import { startHeartbeat } from "./heartbeat.ts";
 import type { JobsFilter } from "./listen-filter.ts";
 
-export interface JobListen {
+export interface JobListen extends HeartbeatOptions {
   readonly tidings: Tidings;
-  readonly clock: Clock;
-  readonly random: Random;
-  /** How often a heartbeat is sent, in milliseconds. */
-  readonly heartbeatMs: number;
   readonly owner: string;
   /** Of the listen request. */
   readonly id: RequestId;
@@ -29,11 +24,10 @@ export interface JobListen {
 
 /** Resolves when the signal has aborted; rejects with what the store or the connection throws. */
 export async function tellJobs(listen: JobListen): Promise<void> {
-  const { tidings, clock, random, heartbeatMs, owner, id, jobs, signal } = listen;
+  const { tidings, owner, id, jobs, signal } = listen;
   const { after = listen.start, ...filter } = jobs;
   let cursor = after;
   let sending = false;
-  let stopHeartbeat = () => {};
 
   async function send(notification: WireNotification): Promise<void> {
     if (signal.aborted) return;
@@ -45,23 +39,14 @@ export async function tellJobs(listen: JobListen): Promise<void> {
     }
   }
 
-  /** "I am alive, and you have had everything up to this cursor." Never stored, and nothing waits for it. */
-  function beat(): void {
-    stopHeartbeat = clock.after(heartbeatMs, () => {
-      const event: EventOf<"system.heartbeat"> = {
-        eventId: `evt_${random.id()}`,
-        type: "system.heartbeat",
-        timestamp: toTimestamp(clock.now()),
-        source: "tidings",
-        cursor,
-      };
+  const stopHeartbeat = startHeartbeat(
+    listen,
+    () => cursor,
+    (heartbeat) => {
       // A reader who is behind hears events instead. A connection that is gone shows at the next of them.
-      if (!sending) send(toEventNotification({ event }, id)).catch(() => {});
-      beat();
-    });
-  }
-
-  beat();
+      if (!sending) send(toEventNotification(heartbeat, id)).catch(() => {});
+    },
+  );
   try {
     for await (const item of tidings.tail({ owner, ...filter, after, signal })) {
       if (item.kind === "gap") {
