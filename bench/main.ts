@@ -5,10 +5,12 @@
 import { benchEngine } from "./engine.ts";
 import { benchReduce } from "./reduce.ts";
 import { createReporter, type Report } from "./report.ts";
+import { benchStreams } from "./streams.ts";
 
 const BENCHES: Readonly<Record<string, (report: Report) => Promise<void>>> = {
   engine: benchEngine,
   reduce: benchReduce,
+  streams: benchStreams,
 };
 
 const asked = process.argv.slice(2);
