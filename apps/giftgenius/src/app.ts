@@ -39,6 +39,8 @@ export async function openGiftGenius(config: Config): Promise<GiftGenius> {
   const tidings = await createTidings({
     store: engine,
     leaseMs: config.leaseMs,
+    retentionMs: config.retentionMs,
+    retentionBytes: config.retentionBytes,
     jobs: [bulk, refresh],
   });
   return {

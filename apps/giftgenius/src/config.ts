@@ -8,6 +8,10 @@ export interface Config {
   /** `sqlite:PATH` or `memory:`. */
   readonly store: string;
   readonly leaseMs: number;
+  /** How long ended jobs are kept. */
+  readonly retentionMs: number;
+  /** How much the store may hold before the oldest ended jobs go. */
+  readonly retentionBytes: number;
   /** Where uploaded files are kept: beside the store; undefined = a temporary folder that goes with the process. */
   readonly uploadsFolder: string | undefined;
   /** Folder of the gift catalogue; undefined = the one that comes with the application. */
@@ -29,6 +33,8 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     port: wholeNumber(env, "PORT", 3000, 0, 65_535),
     store,
     leaseMs: wholeNumber(env, "TIDINGS_LEASE_MS", 10_000, 100, 3_600_000),
+    retentionMs: wholeNumber(env, "TIDINGS_RETENTION_HOURS", 168, 1, 876_000) * 3_600_000,
+    retentionBytes: wholeNumber(env, "TIDINGS_RETENTION_BYTES", 2 ** 30, 2 ** 20, 2 ** 50),
     uploadsFolder: file === undefined ? undefined : join(dirname(resolve(file)), "uploads"),
     catalogueFolder: env.GIFTGENIUS_CATALOGUE || undefined,
     matchLog: env.GIFTGENIUS_MATCH_LOG || undefined,

@@ -59,7 +59,7 @@ export async function serveHttp(
       case "GET /":
         return sendPage(response);
       case "GET /healthz":
-        return sendJson(response, 200, { status: "ok", store: app.tidings.store, version: VERSION });
+        return sendHealth(response);
       case "GET /examples/employees-2000.csv":
         response.writeHead(200, { "content-type": "text/csv; charset=utf-8" });
         createReadStream(EXAMPLE)
@@ -86,6 +86,12 @@ export async function serveHttp(
           error: info("NOT_FOUND", "Nothing is served at this address.", "The page is at /, MCP at /mcp."),
         });
     }
+  }
+
+  function sendHealth(response: ServerResponse): void {
+    const health = app.tidings.health();
+    const answer = { ...health, store: app.tidings.store, version: VERSION };
+    sendJson(response, health.status === "ok" ? 200 : 503, answer);
   }
 
   async function receiveUpload(request: IncomingMessage, response: ServerResponse): Promise<void> {

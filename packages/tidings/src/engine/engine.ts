@@ -42,6 +42,25 @@ export interface LogEntry {
   readonly event: TidingsEvent;
 }
 
+/** What one owner may have waiting. */
+export interface QueueLimit {
+  /** Pending jobs. */
+  readonly jobs: number;
+  /** Bytes of their inputs together. */
+  readonly bytes: number;
+}
+
+/** How much one job may keep. Sizes are bytes of JSON. */
+export interface ChangeLimits {
+  readonly eventBytes: number;
+  readonly checkpointBytes: number;
+  readonly resultBytes: number;
+  /** Of one item of a collection. */
+  readonly itemBytes: number;
+  /** In the whole story; the ending is always allowed. */
+  readonly events: number;
+}
+
 export interface StartRequest {
   readonly owner: string;
   readonly jobId: string;
@@ -58,6 +77,8 @@ export interface StartRequest {
   /** An ended job of the same owner; in the same commit it learns its successor. */
   readonly retryOf?: string;
   readonly maxAttempts: number;
+  /** Default: none. What exists already is found whatever the limit. */
+  readonly queue?: QueueLimit;
 }
 
 export type StartOutcome =
@@ -69,7 +90,9 @@ export type StartOutcome =
   /** `retryOf` has not ended. */
   | { readonly outcome: "not_ended"; readonly record: JobRecord }
   /** `retryOf` is unknown to this owner. */
-  | { readonly outcome: "unknown" };
+  | { readonly outcome: "unknown" }
+  /** The owner has as much waiting as `queue` allows. Nothing was started. */
+  | { readonly outcome: "full"; readonly jobs: number; readonly bytes: number };
 
 export interface ClaimRequest {
   /** Names the process that will hold the leases. */
@@ -97,8 +120,11 @@ export interface Lease {
 /** Values that belong to an owner, read and written inside one transaction. Values are JSON. */
 export interface Transaction {
   get(key: string): Promise<unknown>;
-  put(key: string, value: unknown): Promise<void>;
+  /** @param options - `expiresInMs`: from then on the value is not there any more. Default: it stays until it is deleted. */
+  put(key: string, value: unknown, options?: { readonly expiresInMs?: number }): Promise<void>;
   delete(key: string): Promise<void>;
+  /** Values whose keys begin with `prefix`, in order of their keys. */
+  list(prefix: string, limit: number): Promise<readonly { readonly key: string; readonly value: unknown }[]>;
   /**
    * The engine's own handle, for statements on your own tables: a `node:sqlite` database; undefined in memory. Ask for it
    * anew for each statement and keep nothing of it: after the transaction it would write into somebody else's.
@@ -124,6 +150,8 @@ export interface Change {
   readonly checkpoint?: unknown;
   /** Kept with `complete`. */
   readonly result?: unknown;
+  /** Default: none. What goes beyond is refused with PAYLOAD_TOO_LARGE or TOO_MANY_EVENTS, and nothing is changed. */
+  readonly limits?: ChangeLimits;
   /** Keep it short: other writers wait. */
   readonly write?: (transaction: JobTransaction) => void | Promise<void>;
 }
@@ -165,6 +193,10 @@ export interface ListRequest {
 export interface PruneRequest {
   /** Removes jobs that ended at least this long ago, with everything of theirs, and events without a job that are as old. */
   readonly olderThanMs?: number;
+  /** While the store holds more bytes: removes jobs that ended, those that ended first, then the oldest events without a job. */
+  readonly maxBytes?: number;
+  /** Removes progress between the ends of stages from the stories of jobs that ended at least this long ago. */
+  readonly compactAfterMs?: number;
   /** Keeps only this many of each owner's newest log entries; older ones go, except those of jobs that have not ended. */
   readonly keepEvents?: number;
 }
@@ -207,7 +239,7 @@ export interface Engine {
   watch(owner: string | undefined, wake: () => void): () => void;
   /** The holders of all current leases. */
   holders(): Promise<readonly string[]>;
-  /** Removes what need not be kept any longer. Readers that were behind it are told so by `truncated`. */
+  /** Removes what need not be kept any longer, and values that expired. Readers that were behind it are told so by `truncated`. */
   prune(request: PruneRequest): Promise<{ readonly jobs: number; readonly events: number }>;
   /** Finishes what was begun and lets go of the store. Later calls fail with STORE_CLOSED. */
   close(): Promise<void>;

@@ -17,8 +17,9 @@ import { isCatalogueType, isStored, type TidingsEvent } from "../model/event.ts"
 import { hasEnded, type Job } from "../model/job.ts";
 import { readEvent } from "../model/projection/read.ts";
 import { reduce } from "../model/reduce.ts";
-import type { Change, ClaimRequest, JobRecord, StartRequest } from "./engine.ts";
+import type { Change, ClaimRequest, JobRecord, QueueLimit, StartRequest } from "./engine.ts";
 import { toJson } from "./json.ts";
+import { checkBytes, checkEvents } from "./limits.ts";
 
 /** A span of the monotonic clock, in milliseconds. */
 export interface Wait {
@@ -108,16 +109,23 @@ export function changeJob(kept: KeptJob, change: Change, moment: Moment): Verdic
   }
   const decision = command === undefined ? { events: [] } : decide(record.job, command, moment.timestamp);
   if ("refused" in decision) return { outcome: "refused", refusal: decision.refused };
+  const { limits } = change;
   const events = decision.events.map(keep);
   const job = fold(record.job, events);
+  for (const { event, body } of events) checkBytes(body, limits?.eventBytes, `The event "${event.type}"`);
+  if (!hasEnded(job.status)) checkEvents(job.seq, limits?.events, job.jobId);
   const counts =
     change.counts === undefined ? record.counts : merged(record.counts, change.counts, job.jobId);
   const documents: { checkpoint?: string; result?: string } = {};
   if (change.checkpoint !== undefined) {
-    documents.checkpoint = toJson(change.checkpoint, `The checkpoint of job "${job.jobId}"`);
+    const what = `The checkpoint of job "${job.jobId}"`;
+    documents.checkpoint = toJson(change.checkpoint, what);
+    checkBytes(documents.checkpoint, limits?.checkpointBytes, what);
   }
   if (change.result !== undefined && command?.type === "complete") {
-    documents.result = toJson(change.result, `The result of job "${job.jobId}"`);
+    const what = `The result of job "${job.jobId}"`;
+    documents.result = toJson(change.result, what);
+    checkBytes(documents.result, limits?.resultBytes, what);
   }
   const stays = job.status === "running" && record.job.status === "running";
   return {
@@ -175,6 +183,27 @@ export function claimJob(
     events,
     documents: {},
   };
+}
+
+/** Whether an owner with so much waiting may not start another job. */
+export function isFull(
+  queue: QueueLimit,
+  waiting: { readonly jobs: number; readonly bytes: number },
+  inputBytes: number,
+): boolean {
+  return waiting.jobs >= queue.jobs || (waiting.jobs > 0 && waiting.bytes + inputBytes > queue.bytes);
+}
+
+/**
+ * The progress of an ended story that can be left out: all but the last report of each stage. What remains folds to the
+ * same job.
+ */
+export function findIdle(
+  reports: readonly { readonly position: number; readonly stageKey: unknown }[],
+): number[] {
+  return reports
+    .filter(({ stageKey }, index) => reports[index + 1]?.stageKey === stageKey)
+    .map(({ position }) => position);
 }
 
 /** The wait that begins now. */

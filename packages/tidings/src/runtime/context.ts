@@ -1,6 +1,6 @@
 /** What a handler works with. Coalesces progress, never a stage's end; every write is fenced by the claim. */
 import { setImmediate as yieldToLoop } from "node:timers/promises";
-import type { Change, ChangeOutcome, Engine, JobRecord } from "../engine/engine.ts";
+import type { Change, ChangeLimits, ChangeOutcome, Engine, JobRecord } from "../engine/engine.ts";
 import type { Clock } from "../model/clock.ts";
 import { toTimestamp } from "../model/clock.ts";
 import type { Command } from "../model/command.ts";
@@ -15,6 +15,8 @@ import type { AnyJobDefinition, JobContext } from "./define-job.ts";
 const PROGRESS_INTERVAL_MS = 250;
 /** A handler that reports in a tight loop still lets the process breathe this often. */
 const BREATH_MS = 10;
+/** How soon a job looks again whether a full store has room. */
+const ROOM_INTERVAL_MS = 1_000;
 
 /** Informational events that a handler may add; transitions are the runtime's. */
 const FORBIDDEN_TYPES: readonly string[] = ["system.heartbeat"];
@@ -34,13 +36,14 @@ export interface AttemptOptions {
   readonly clock: Clock;
   readonly definition: AnyJobDefinition;
   readonly record: JobRecord;
+  readonly limits: ChangeLimits;
   readonly signal: AbortSignal;
   /** The job is no longer this handler's: stop it. */
   readonly onLost: (error: TidingsError) => void;
 }
 
 export function createAttempt(options: AttemptOptions): Attempt {
-  const { engine, clock, definition, record, signal, onLost } = options;
+  const { engine, clock, definition, record, limits, signal, onLost } = options;
   const { owner, fence } = record;
   const { jobId } = record.job;
   let shown = record.job.percentage;
@@ -76,13 +79,13 @@ export function createAttempt(options: AttemptOptions): Attempt {
     signal.throwIfAborted();
     const taken = takeCounts();
     const carried = taken === undefined ? {} : { counts: taken };
-    const outcome = await engine
-      .apply({ owner, jobId, fence, ...change, ...carried })
-      .catch((error: unknown) => {
+    const outcome = await applyWithRoom({ owner, jobId, fence, limits, ...change, ...carried }).catch(
+      (error: unknown) => {
         // Nothing was kept: the next commit carries them, unless newer ones were set meanwhile.
         if (taken !== undefined) counts = { ...taken, ...counts };
         throw error;
-      });
+      },
+    );
     if (outcome.outcome !== "applied") {
       const lost = new TidingsError(
         "LEASE_LOST",
@@ -92,6 +95,27 @@ export function createAttempt(options: AttemptOptions): Attempt {
       throw lost;
     }
     shown = Math.max(shown, outcome.record.job.percentage);
+  }
+
+  /** A store that is full is no fault of the job: it waits, for as long as the attempt may last. */
+  async function applyWithRoom(change: Change): Promise<ChangeOutcome> {
+    for (;;) {
+      try {
+        return await engine.apply(change);
+      } catch (error) {
+        if (!(error instanceof TidingsError && error.code === "STORE_FULL")) throw error;
+        await new Promise<void>((resolve) => {
+          const goOn = () => {
+            cancel();
+            signal.removeEventListener("abort", goOn);
+            resolve();
+          };
+          const cancel = clock.after(ROOM_INTERVAL_MS, goOn);
+          signal.addEventListener("abort", goOn);
+        });
+        signal.throwIfAborted();
+      }
+    }
   }
 
   /** Commits of one attempt follow each other, so that its events stand in the order of its calls. */

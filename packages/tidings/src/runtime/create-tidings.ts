@@ -1,7 +1,8 @@
 /** Puts a store, job types and workers together. */
 import { createCursorSeal } from "../engine/cursor.ts";
-import type { Engine, JobRecord, StartOutcome } from "../engine/engine.ts";
+import type { Engine, JobRecord, PruneRequest, StartOutcome } from "../engine/engine.ts";
 import { toJson } from "../engine/json.ts";
+import { checkBytes } from "../engine/limits.ts";
 import { openEngine } from "../engine/open-engine.ts";
 import { systemClock, systemRandom } from "../engine/system-clock.ts";
 import type { Clock, Random } from "../model/clock.ts";
@@ -13,9 +14,13 @@ import { findProblem, object } from "../model/schema.ts";
 import { validate } from "../model/standard-schema.ts";
 import type { AnyJobDefinition } from "./define-job.ts";
 import { digestOf } from "./digest.ts";
+import { createHealth } from "./health.ts";
 import { createHolder } from "./holder.ts";
 import { createHub } from "./hub.ts";
+import type { Limits } from "./limits.ts";
+import { changeLimitsOf, queueLimitOf, readLimits } from "./limits.ts";
 import { printError } from "./print-error.ts";
+import { type Asked, badCursor, jobNotFound, refusalOf } from "./refusal.ts";
 import type { JobSnapshot } from "./snapshot.ts";
 import { snapshotOf } from "./snapshot.ts";
 import { createSweeper } from "./sweeper.ts";
@@ -35,6 +40,12 @@ export interface TidingsOptions {
   readonly leaseMs?: number;
   /** How long an ended job, and an event that concerns no job, is kept, in milliseconds. Default 7 days. Values are kept until they are deleted. */
   readonly retentionMs?: number;
+  /** How much the store may hold, in bytes; beyond it jobs go that ended, the oldest first. Default: no limit. */
+  readonly retentionBytes?: number;
+  /** How long after a job's end the progress between its stages is kept, in milliseconds. Default 1 hour. */
+  readonly compactAfterMs?: number;
+  /** What one owner and one job may take. Default: see `Limits`. */
+  readonly limits?: Partial<Limits>;
   readonly clock?: Clock;
   readonly random?: Random;
   /** Hears of faults that no caller can be told of. Default: one JSON line on stderr. */
@@ -45,7 +56,8 @@ const START_OPTIONS = object(
   {},
   { idempotencyKey: ENVELOPE_FIELDS.eventId, correlationId: ENVELOPE_FIELDS.correlationId },
 );
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const LONGEST_TIMER_MS = 2_147_483_647;
 const DEFAULT_LIMIT = 100;
 
@@ -58,13 +70,40 @@ const DEFAULT_LIMIT = 100;
 export async function createTidings(options: TidingsOptions): Promise<Tidings> {
   const clock = options.clock ?? systemClock;
   const random = options.random ?? systemRandom;
-  const onError = options.onError ?? printError;
+  const onFault = options.onError ?? printError;
   const leaseMs = options.leaseMs ?? 10_000;
   if (!(leaseMs > 0 && Number.isFinite(leaseMs)))
     throw new TidingsError("BAD_DEFINITION", `leaseMs is ${leaseMs}, but must be a finite number above 0.`);
   const jobs = byType(options.jobs);
-  const engine =
+  const limits = readLimits(options.limits);
+  const queue = queueLimitOf(limits);
+  const store =
     typeof options.store === "string" ? await openEngine(options.store, { clock, random }) : options.store;
+  const sealOf = (owner: string) => createCursorSeal(store.secret, owner);
+  const hub = createHub({ engine: store, sealOf: (owner) => sealOf(owner).seal });
+  const prune: Tidings["prune"] = async (request) => {
+    const removed = await store.prune(request);
+    hub.forget();
+    return removed;
+  };
+  const retention: PruneRequest = {
+    olderThanMs: options.retentionMs ?? 7 * DAY_MS,
+    compactAfterMs: options.compactAfterMs ?? HOUR_MS,
+    ...(options.retentionBytes === undefined ? {} : { maxBytes: options.retentionBytes }),
+  };
+  const health = createHealth({
+    engine: store,
+    clock,
+    random,
+    announce: hub.announce,
+    makeRoom: () => prune(retention),
+    onError: onFault,
+  });
+  const { engine } = health;
+  // Said once, when it begins; until it is over every write would say it again.
+  const onError: typeof onFault = (error, during) => {
+    if (!(error instanceof TidingsError && error.code === "STORE_FULL")) onFault(error, during);
+  };
   const holder = createHolder(random);
   const worker: Worker | undefined =
     options.concurrency === 0
@@ -77,18 +116,12 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
           holder,
           leaseMs,
           concurrency: options.concurrency ?? 4,
+          limits: changeLimitsOf(limits),
           onError,
         });
-  const prune: Tidings["prune"] = async (request) => {
-    const removed = await engine.prune(request);
-    hub.forget();
-    return removed;
-  };
-  const sweeper = createSweeper({ prune, clock, retentionMs: options.retentionMs ?? 7 * DAY_MS, onError });
+  const sweeper = createSweeper({ sweep: () => prune(retention), clock, onError });
   // No timer of ours holds a process open, but an open store does, until it is closed.
   const anchor = setInterval(() => undefined, LONGEST_TIMER_MS);
-  const sealOf = (owner: string) => createCursorSeal(engine.secret, owner);
-  const hub = createHub({ engine, sealOf: (owner) => sealOf(owner).seal });
   let closed: Promise<void> | undefined;
 
   function openCursor(owner: string, cursor: string): number {
@@ -124,31 +157,9 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
     return { jobId, status, cursor: sealOf(record.owner).seal(record.birth) };
   }
 
-  function started(outcome: StartOutcome, asked: { jobId?: string; key?: string }): StartAnswer {
-    switch (outcome.outcome) {
-      case "created":
-      case "existing":
-        return answer(outcome.record);
-      case "conflict":
-        throw new TidingsError(
-          "IDEMPOTENCY_CONFLICT",
-          `The idempotency key "${asked.key}" already stands for job ${outcome.record.job.jobId}, which was started with other arguments; nothing was started.`,
-          {
-            hint: "Use a new key, or repeat the arguments of the first call.",
-            data: { jobId: outcome.record.job.jobId },
-          },
-        );
-      case "not_ended":
-        throw new TidingsError(
-          "JOB_NOT_ENDED",
-          `Job ${asked.jobId} is ${outcome.record.job.status}; only an ended job can be retried.`,
-          {
-            hint: "Wait for its end, or cancel it first.",
-          },
-        );
-      case "unknown":
-        throw jobNotFound();
-    }
+  function started(outcome: StartOutcome, asked: Asked): StartAnswer {
+    if (outcome.outcome === "created" || outcome.outcome === "existing") return answer(outcome.record);
+    throw refusalOf(outcome, asked, limits);
   }
 
   const tidings: Tidings = {
@@ -176,7 +187,10 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
       if (problem !== undefined) {
         throw new TidingsError("BAD_INPUT", `The start of "${job.type}" was not accepted: ${problem}.`);
       }
-      const json: unknown = JSON.parse(toJson(valid.value, `The input of "${job.type}"`));
+      const what = `The input of "${job.type}"`;
+      const text = toJson(valid.value, what);
+      checkBytes(text, limits.inputBytes, what);
+      const json: unknown = JSON.parse(text);
       const outcome = await engine.start({
         owner,
         jobId: definition.idPrefix + random.id(),
@@ -185,6 +199,7 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
         digest: digestOf([job.type, json]),
         counts: definition.counts,
         maxAttempts: definition.attempts,
+        queue,
         ...(idempotencyKey === undefined ? {} : { key: idempotencyKey }),
         ...(correlationId === undefined ? {} : { correlationId }),
         ...summaryOf(job, valid.value),
@@ -244,6 +259,7 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
         retryOf: jobId,
         counts: definition.counts,
         maxAttempts: definition.attempts,
+        queue,
         ...(correlationId === undefined ? {} : { correlationId }),
         ...(summary === undefined ? {} : summaryOf(definition, old.input)),
       });
@@ -309,6 +325,7 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
     },
 
     prune,
+    health: health.report,
 
     transaction: (owner, work) => engine.transaction(owner, work),
 
@@ -327,6 +344,7 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
     close({ graceMs = 5_000 } = {}) {
       closed ??= (async () => {
         sweeper.close();
+        health.close();
         await worker?.close(graceMs);
         holder.release();
         await engine.close().finally(() => clearInterval(anchor));
@@ -354,20 +372,4 @@ function byType(definitions: readonly AnyJobDefinition[]): ReadonlyMap<string, A
 function summaryOf(job: AnyJobDefinition, input: unknown): { summary?: string } {
   const summary = job.summary?.(input);
   return summary === undefined ? {} : { summary };
-}
-
-function badCursor(): TidingsError {
-  return new TidingsError(
-    "BAD_CURSOR",
-    "This cursor cannot be honoured: it was not issued for this, or it was changed.",
-    {
-      hint: "Pass a cursor exactly as you got it, or leave it out to begin at the beginning.",
-    },
-  );
-}
-
-function jobNotFound(): TidingsError {
-  return new TidingsError("JOB_NOT_FOUND", "No such job: it never existed, it expired, or it is not yours.", {
-    hint: "Check the jobId, or list your jobs.",
-  });
 }

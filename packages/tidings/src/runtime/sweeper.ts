@@ -1,28 +1,27 @@
-/** Removes jobs and events whose retention is over, in the background. */
-import type { PruneRequest } from "../engine/engine.ts";
+/** Removes what need not be kept any longer, in the background. */
 import type { Clock } from "../model/clock.ts";
 
-const SWEEP_INTERVAL_MS = 600_000;
+/** Often, because a busy store can outgrow its limit within minutes; a sweep without work costs next to nothing. */
+const SWEEP_INTERVAL_MS = 60_000;
 
 export interface Sweeper {
   close(): void;
 }
 
 export function createSweeper(options: {
-  readonly prune: (request: PruneRequest) => Promise<unknown>;
+  readonly sweep: () => Promise<unknown>;
   readonly clock: Clock;
-  /** How long an ended job, and an event without a job, is kept, in milliseconds. */
-  readonly retentionMs: number;
   readonly onError: (error: unknown, during: string) => void;
 }): Sweeper {
-  const { prune, clock, retentionMs, onError } = options;
+  const { clock, onError } = options;
   let closed = false;
   let cancel = clock.after(0, sweep);
 
   function sweep(): void {
-    prune({ olderThanMs: retentionMs })
+    options
+      .sweep()
       .catch((error: unknown) => {
-        if (!closed) onError(error, "removing expired jobs");
+        if (!closed) onError(error, "removing what is no longer kept");
       })
       .finally(() => {
         if (!closed) cancel = clock.after(SWEEP_INTERVAL_MS, sweep);

@@ -3,6 +3,7 @@ import type { EventFilter, PruneRequest, Transaction } from "../engine/engine.ts
 import type { CustomDraft, DraftOf, TidingsEvent } from "../model/event.ts";
 import type { Status } from "../model/job.ts";
 import type { AnyJobDefinition, JobDefinition } from "./define-job.ts";
+import type { HealthReport } from "./health.ts";
 import type { JobSnapshot } from "./snapshot.ts";
 
 /** An event and where it stands. */
@@ -147,6 +148,8 @@ export interface Tidings {
   ): Promise<Delivery>;
   /** Removes what need not be kept any longer, of all owners; happens by itself as well, see `retentionMs`. Returns what was removed. */
   prune(request: PruneRequest): Promise<{ readonly jobs: number; readonly events: number }>;
+  /** Whether the store can be written. While it cannot, starts fail with STORE_FULL and running jobs wait. */
+  health(): HealthReport;
   /** Reads and writes the owner's values in one transaction. */
   transaction<T>(owner: string, work: (transaction: Transaction) => T | Promise<T>): Promise<T>;
   /** Seals an offset for paging through something of an owner; `purpose` ties the cursor to that thing. */

@@ -7,7 +7,7 @@
  *
  * A worker process is this loop over the same store without a server beside it.
  */
-import type { Engine, JobRecord, Lease } from "../engine/engine.ts";
+import type { ChangeLimits, Engine, JobRecord, Lease } from "../engine/engine.ts";
 import type { Clock, Random } from "../model/clock.ts";
 import type { Command } from "../model/command.ts";
 import { TidingsError } from "../model/error.ts";
@@ -35,6 +35,7 @@ export interface WorkerOptions {
   readonly leaseMs: number;
   /** How many handlers run at once. */
   readonly concurrency: number;
+  readonly limits: ChangeLimits;
   readonly onError: (error: unknown, during: string) => void;
 }
 
@@ -55,7 +56,7 @@ interface Running {
 }
 
 export function createWorker(options: WorkerOptions): Worker {
-  const { engine, jobs, clock, random, holder, leaseMs, concurrency, onError } = options;
+  const { engine, jobs, clock, random, holder, leaseMs, concurrency, limits, onError } = options;
   const running = new Map<string, Running>();
   const jobTypes = [...jobs.keys()];
   let closing = false;
@@ -172,7 +173,7 @@ export function createWorker(options: WorkerOptions): Worker {
     const lease = { owner: record.owner, jobId, fence: record.fence };
     const { signal } = controller;
     const onLost = (error: TidingsError): void => controller.abort(error);
-    const attempt = createAttempt({ engine, clock, definition, record, signal, onLost });
+    const attempt = createAttempt({ engine, clock, definition, record, limits, signal, onLost });
     const handling = handle(record, definition, attempt);
     const settled = run(record, definition, attempt, handling, controller)
       .catch((error: unknown) => onError(error, `settling job ${jobId}`))
@@ -255,7 +256,7 @@ export function createWorker(options: WorkerOptions): Worker {
     );
   }
 
-  /** Writes the end of an attempt. A store that is busy is tried again for as long as the lease may hold. */
+  /** Writes the end of an attempt. A store that is busy is tried again for as long as the lease may hold, a full one until it has room. */
   async function settle(
     record: JobRecord,
     attempt: Attempt,
@@ -273,6 +274,7 @@ export function createWorker(options: WorkerOptions): Worker {
           jobId,
           fence,
           command,
+          limits,
           ...(result === undefined ? {} : { result }),
           ...(counts ? { counts } : {}),
         });
@@ -283,7 +285,11 @@ export function createWorker(options: WorkerOptions): Worker {
           // What the handler returned cannot be stored: that is the handler's failure, and the job must end.
           command = { type: "fail", error: info };
           result = undefined;
-        } else if (!info.retryable || clock.monotonic() >= giveUpAt || closing) {
+        } else if (
+          !info.retryable ||
+          closing ||
+          (clock.monotonic() >= giveUpAt && info.code !== "STORE_FULL")
+        ) {
           throw error;
         } else {
           await delay(Math.min(2_000, 50 * 2 ** tries));

@@ -216,8 +216,8 @@ test("a commit that fails leaves the engine usable, and a smaller write beside i
   expect(large).toMatchObject({
     status: "rejected",
     reason: {
-      code: "STORE_FAILED",
-      message: `The store "${path}" failed, so nothing was changed: the disk is full.`,
+      code: "STORE_FULL",
+      message: `The store "${path}" is full, so nothing was changed.`,
     },
   });
   expect(small).toMatchObject({ status: "fulfilled", value: { outcome: "created" } });

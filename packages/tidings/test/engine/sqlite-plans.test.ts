@@ -32,6 +32,9 @@ const NO_SEARCH: readonly StatementName[] = [
   "rollbackToSavepoint",
   "releaseSavepoint",
   "dataVersion",
+  "pageCount",
+  "freePages",
+  "pageSize",
   "holders",
 ];
 
@@ -76,6 +79,10 @@ test("every statement that concerns an owner is bound to it", () => {
     "holders",
     "headOfLog",
     "ownersAfter",
+    "deleteExpired",
+    "firstEnded",
+    "firstPublished",
+    "wordyJobs",
     "endedJobs",
     "oldPublished",
     "nextOwner",

@@ -16,6 +16,7 @@ import {
   changeJob,
   claimJob,
   isDue,
+  isFull,
   keepPublished,
   momentOf,
   startJob,
@@ -91,6 +92,13 @@ export function createMemoryEngine({ clock, random }: { clock: Clock; random: Ra
           throw new TidingsError("BAD_INPUT", `A job with the id "${request.jobId}" exists already.`);
         }
         const transition = startJob(request, momentOf(clock));
+        if (request.queue !== undefined) {
+          const pending = [...owner.jobs.values()].filter(({ kept }) => kept.record.job.status === "pending");
+          const sizes = pending.map(({ documents }) => Buffer.byteLength(documents.input ?? ""));
+          const waiting = { jobs: pending.length, bytes: sizes.reduce((sum, size) => sum + size, 0) };
+          const inputBytes = Buffer.byteLength(transition.documents.input ?? "");
+          if (isFull(request.queue, waiting, inputBytes)) return { outcome: "full", ...waiting };
+        }
         const memoryJob: MemoryJob = {
           kept: transition.kept,
           digest: request.digest,
@@ -163,7 +171,7 @@ export function createMemoryEngine({ clock, random }: { clock: Clock; random: Ra
         if (memoryJob === undefined) return { outcome: "unknown" };
         const verdict = changeJob(memoryJob.kept, change, momentOf(clock));
         if (verdict.outcome !== "applied") return { ...verdict, record: bareRecord(memoryJob) };
-        const stage = createStage(ownerOf(state, owner), memoryJob);
+        const stage = createStage(ownerOf(state, owner), clock.now(), memoryJob, change.limits?.itemBytes);
         if (callback !== undefined) await scope.run((check) => callback(stage.transaction(check)));
         stage.commit();
         const entries = commit(owner, memoryJob, verdict);
@@ -202,7 +210,7 @@ export function createMemoryEngine({ clock, random }: { clock: Clock; random: Ra
 
     transaction: (owner, work) =>
       write(async () => {
-        const stage = createStage(ownerOf(state, owner));
+        const stage = createStage(ownerOf(state, owner), clock.now());
         const answer = await scope.run((check) => work(stage.transaction(check)));
         if (stage.commit()) watchers.wake([owner]);
         return answer;

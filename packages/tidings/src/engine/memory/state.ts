@@ -12,6 +12,7 @@ export interface MemoryJob {
   /** JSON of each item. */
   readonly collections: Map<string, string[]>;
   endedAtMs?: number;
+  isCompact?: boolean;
   /** Position of the newest event of this job that was removed. */
   trimmedThrough: number;
 }
@@ -26,7 +27,7 @@ export interface LogLine {
 export interface Owner {
   readonly jobs: Map<string, MemoryJob>;
   readonly keys: Map<string, string>;
-  readonly values: Map<string, string>;
+  readonly values: Map<string, { readonly body: string; readonly expiresAtMs: number }>;
   log: LogLine[];
   /** Lines of the log that concern no job, by `eventId`. */
   readonly published: Map<string, LogLine>;

@@ -1,11 +1,18 @@
 /** What a callback writes, held back until its transaction is committed. */
 import type { JobTransaction } from "../engine.ts";
 import { fromJson, toJson } from "../json.ts";
+import { checkBytes } from "../limits.ts";
 import type { MemoryJob, Owner } from "./state.ts";
 
+type Value = Owner["values"] extends Map<string, infer Kept> ? Kept : never;
+
 /** Without a job, the transaction's `append` is not there for anybody to call. */
-export function createStage(owner: Owner, job?: MemoryJob) {
-  const values = new Map<string, string | undefined>();
+export function createStage(owner: Owner, nowMs: number, job?: MemoryJob, itemBytes?: number) {
+  const values = new Map<string, Value | undefined>();
+  const find = (key: string): string | undefined => {
+    const value = values.has(key) ? values.get(key) : owner.values.get(key);
+    return value === undefined || value.expiresAtMs <= nowMs ? undefined : value.body;
+  };
   const appended: [collection: string, items: readonly string[]][] = [];
   return {
     transaction(check: () => void): JobTransaction {
@@ -13,11 +20,19 @@ export function createStage(owner: Owner, job?: MemoryJob) {
         sql: undefined,
         async get(key) {
           check();
-          return fromJson(values.has(key) ? values.get(key) : owner.values.get(key));
+          return fromJson(find(key));
         },
-        async put(key, value) {
+        async put(key, value, { expiresInMs = Number.POSITIVE_INFINITY } = {}) {
           check();
-          values.set(key, toJson(value, `The value "${key}"`));
+          values.set(key, { body: toJson(value, `The value "${key}"`), expiresAtMs: nowMs + expiresInMs });
+        },
+        async list(prefix, limit) {
+          check();
+          return [...new Set([...owner.values.keys(), ...values.keys()])]
+            .filter((key) => key.startsWith(prefix) && find(key) !== undefined)
+            .sort()
+            .slice(0, limit)
+            .map((key) => ({ key, value: fromJson(find(key)) }));
         },
         async delete(key) {
           check();
@@ -25,7 +40,9 @@ export function createStage(owner: Owner, job?: MemoryJob) {
         },
         async append(collection, items) {
           check();
-          const texts = items.map((item) => toJson(item, `An item of the collection "${collection}"`));
+          const what = `An item of the collection "${collection}"`;
+          const texts = items.map((item) => toJson(item, what));
+          for (const text of texts) checkBytes(text, itemBytes, what);
           appended.push([collection, texts]);
         },
       };

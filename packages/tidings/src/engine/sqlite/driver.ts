@@ -32,20 +32,28 @@ export interface Connection {
   readonly database: Database;
   /** The statement of this name in `SQL`, prepared at its first use. */
   statement(name: StatementName): Statement;
+  /** What the file holds, without free pages. */
+  usedBytes(): number;
 }
 
 export function createConnection(database: Database): Connection {
   const prepared = new Map<StatementName, Statement>();
+  const statement = (name: StatementName): Statement => {
+    let known = prepared.get(name);
+    if (known === undefined) {
+      known = database.prepare(SQL[name]);
+      prepared.set(name, known);
+    }
+    return known;
+  };
   return {
     // Held here because a statement does not keep its database open.
     database,
-    statement(name) {
-      let statement = prepared.get(name);
-      if (statement === undefined) {
-        statement = database.prepare(SQL[name]);
-        prepared.set(name, statement);
-      }
-      return statement;
+    statement,
+    usedBytes() {
+      const pages = Number(statement("pageCount").get()?.page_count);
+      const free = Number(statement("freePages").get()?.freelist_count);
+      return (pages - free) * Number(statement("pageSize").get()?.page_size);
     },
   };
 }

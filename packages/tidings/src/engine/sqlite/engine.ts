@@ -101,7 +101,7 @@ export async function createSqliteEngine({ path: location, clock, random }: Sqli
       write(
         (own) =>
           jobs.apply(store.writer, change, own, known, (callback) =>
-            callInside(scope, store.writer, change, callback),
+            callInside(scope, store.writer, { ...change, nowMs: own.moment.wallMs }, callback),
           ),
         change.write !== undefined,
       ),
@@ -127,7 +127,7 @@ export async function createSqliteEngine({ path: location, clock, random }: Sqli
     transaction: (owner, work) =>
       write((own) => {
         own.touch(owner);
-        return callInside(scope, store.writer, { owner }, work);
+        return callInside(scope, store.writer, { owner, nowMs: own.moment.wallMs }, work);
       }, true),
 
     watch(owner, wake) {

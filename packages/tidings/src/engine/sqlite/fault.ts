@@ -7,11 +7,11 @@ export const BUSY_LIMIT_MS = 5_000;
 /** Short, because a busy neighbour leaves only short gaps between its commits. */
 const LONGEST_PAUSE_MS = 10;
 
+const SQLITE_FULL = 13;
 const REASONS: Readonly<Record<number, string>> = {
   8: "it may not be written",
   10: "the disk reported an input or output error",
   11: "the file is damaged",
-  13: "the disk is full",
   14: "it cannot be opened or made",
   23: "access to it was refused",
   26: "the file is not an SQLite database",
@@ -34,7 +34,7 @@ export function isBusy(error: unknown): boolean {
   return code === 5 || code === 6;
 }
 
-/** STORE_FAILED or STORE_BUSY for an error of SQLite or of the file system; any other error as it is. */
+/** STORE_FULL, STORE_BUSY or STORE_FAILED for an error of SQLite or of the file system; any other error as it is. */
 export function toStoreError(error: unknown, path: string, consequence: string): unknown {
   if (error instanceof TidingsError || !(error instanceof Error)) return error;
   if (isBusy(error)) {
@@ -47,6 +47,13 @@ export function toStoreError(error: unknown, path: string, consequence: string):
   const code = codeOf(error);
   const system = "code" in error && typeof error.code === "string";
   if (code === undefined && !system) return error;
+  if (code === SQLITE_FULL || ("code" in error && error.code === "ENOSPC")) {
+    return new TidingsError("STORE_FULL", `The store "${path}" is full, ${consequence}.`, {
+      hint: "Make room on its disk, or keep less: see retentionBytes and `tidings prune`.",
+      data: { retryAfterMs: 5_000 },
+      cause: error,
+    });
+  }
   const reason = code === undefined ? error.message : (REASONS[code] ?? error.message);
   return new TidingsError("STORE_FAILED", `The store "${path}" failed, ${consequence}: ${reason}.`, {
     hint: "Check that the path is right, that its folder may be written and that the disk has room.",

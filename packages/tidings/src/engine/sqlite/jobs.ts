@@ -12,7 +12,7 @@ import type {
   StartOutcome,
   StartRequest,
 } from "../engine.ts";
-import { changeJob, claimJob, startJob, waitFor } from "../transition.ts";
+import { changeJob, claimJob, isFull, startJob, waitFor } from "../transition.ts";
 import type { Connection, Row } from "./driver.ts";
 import type { KnownJobs } from "./known-jobs.ts";
 import { findJob, insertEvents, putDocuments, readJob, withDocuments, writeTransition } from "./rows.ts";
@@ -46,6 +46,12 @@ export function start(
     throw new TidingsError("BAD_INPUT", `A job with the id "${request.jobId}" exists already.`);
   }
   const { kept, events, documents } = startJob(request, scope.moment);
+  const inputBytes = Buffer.byteLength(documents.input ?? "");
+  if (request.queue !== undefined) {
+    const row = statement("waiting").get(owner);
+    const waiting = { jobs: Number(row?.jobs), bytes: Number(row?.bytes) };
+    if (isFull(request.queue, waiting, inputBytes)) return { outcome: "full", ...waiting };
+  }
   const position = insertEvents(connection, request.owner, events)[0]!.position;
   const record: JobRecord = { ...kept.record, birth: position - 1, position };
   statement("insertJob").run(
@@ -58,6 +64,7 @@ export function start(
     toOptionalColumn(request.correlationId),
     toOptionalColumn(request.key),
     toColumn(request.digest),
+    inputBytes,
     JSON.stringify(record.counts),
     JSON.stringify(record.job),
   );

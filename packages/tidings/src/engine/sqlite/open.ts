@@ -44,6 +44,8 @@ export async function openStore(location: string, ports: Ports): Promise<OpenSto
     const writer = await whileBusy(ports, () => open(false));
     // Waiting inside SQLite would stop the whole process; we wait outside.
     writer.database.exec("PRAGMA busy_timeout = 0");
+    // Only in a file that is new: what is removed later is given back to the disk.
+    await whileBusy(ports, () => writer.database.exec("PRAGMA auto_vacuum = INCREMENTAL"));
     await whileBusy(ports, () => writer.database.exec("PRAGMA journal_mode = WAL"));
     writer.database.exec(
       "PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF; PRAGMA journal_size_limit = 67108864",

@@ -19,8 +19,10 @@ export const SQL = {
   job: `SELECT ${JOB_COLUMNS} FROM tidings_job WHERE owner = ? AND job_id = ?`,
   jobByKey: `SELECT ${JOB_COLUMNS} FROM tidings_job WHERE owner = ? AND idempotency_key = ?`,
   insertJob: `INSERT INTO tidings_job
-    (owner, job_id, job_type, status, birth, position, fence, set_at, until, max_attempts, correlation_id, idempotency_key, digest, counts, job)
-    VALUES (?, ?, ?, 'pending', ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?)`,
+    (owner, job_id, job_type, status, birth, position, fence, set_at, until, max_attempts, correlation_id, idempotency_key, digest, input_bytes, counts, job)
+    VALUES (?, ?, ?, 'pending', ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?)`,
+  waiting: `SELECT count(*) AS jobs, coalesce(sum(input_bytes), 0) AS bytes FROM tidings_job
+    WHERE owner = ? AND status = 'pending'`,
   // Without the columns of the state, no index is touched: most changes are reports of progress.
   updateStory: `UPDATE tidings_job SET position = ?, counts = ?, job = ? WHERE ${VERSION}`,
   updateState: `UPDATE tidings_job SET status = ?, fence = ?, set_at = ?, until = ?, holder = ?, ended_at = ?,
@@ -88,12 +90,29 @@ export const SQL = {
   chunks: `SELECT first, count, body FROM tidings_item
     WHERE owner = ? AND job_id = ? AND collection = ? AND first >= ? AND first < ? ORDER BY first`,
   insertChunk: `INSERT INTO tidings_item (owner, job_id, collection, first, count, body) VALUES (?, ?, ?, ?, ?, ?)`,
-  value: "SELECT body FROM tidings_value WHERE owner = ? AND key = ?",
-  putValue: `INSERT INTO tidings_value (owner, key, body) VALUES (?, ?, ?)
-    ON CONFLICT (owner, key) DO UPDATE SET body = excluded.body`,
+  value:
+    "SELECT body FROM tidings_value WHERE owner = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)",
+  valuesFrom: `SELECT key, body FROM tidings_value WHERE owner = ? AND key >= ? AND key < ?
+    AND (expires_at IS NULL OR expires_at > ?) ORDER BY key`,
+  putValue: `INSERT INTO tidings_value (owner, key, body, expires_at) VALUES (?, ?, ?, ?)
+    ON CONFLICT (owner, key) DO UPDATE SET body = excluded.body, expires_at = excluded.expires_at`,
   deleteValue: "DELETE FROM tidings_value WHERE owner = ? AND key = ?",
 
   // Pruning
+  deleteExpired: `DELETE FROM tidings_value WHERE rowid IN
+    (SELECT rowid FROM tidings_value WHERE expires_at <= ? LIMIT ?)`,
+  firstEnded:
+    "SELECT owner, job_id, position FROM tidings_job WHERE ended_at IS NOT NULL ORDER BY ended_at LIMIT ?",
+  firstPublished:
+    "SELECT owner, position FROM tidings_event WHERE published_at IS NOT NULL ORDER BY published_at LIMIT ?",
+  wordyJobs: `SELECT owner, job_id FROM tidings_job WHERE ended_at <= ? AND ended_at IS NOT NULL AND compact = 0
+    ORDER BY ended_at LIMIT ?`,
+  reportsOfJob: `SELECT position, json_extract(body, '$.stageKey') AS stage_key FROM tidings_event
+    WHERE owner = ? AND job_id = ? AND type = 'job.progress' ORDER BY position`,
+  markCompact: "UPDATE tidings_job SET compact = 1 WHERE owner = ? AND job_id = ?",
+  pageCount: "PRAGMA page_count",
+  freePages: "PRAGMA freelist_count",
+  pageSize: "PRAGMA page_size",
   endedJobs: "SELECT owner, job_id, position FROM tidings_job WHERE ended_at <= ? ORDER BY ended_at LIMIT ?",
   deleteJob: "DELETE FROM tidings_job WHERE owner = ? AND job_id = ?",
   deleteDocuments: "DELETE FROM tidings_document WHERE owner = ? AND job_id = ?",

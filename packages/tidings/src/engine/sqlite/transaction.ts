@@ -1,19 +1,28 @@
 /** What a user's callback is given: the owner's values, the job's collections, and the connection itself. */
 import type { CallbackScope } from "../callback-scope.ts";
-import type { JobTransaction } from "../engine.ts";
+import type { ChangeLimits, JobTransaction } from "../engine.ts";
 import { fromJson, toJson } from "../json.ts";
+import { checkBytes } from "../limits.ts";
 import type { Connection } from "./driver.ts";
-import { toColumn } from "./text.ts";
+import { fromColumn, toColumn } from "./text.ts";
 import { CallbackFailure } from "./writer.ts";
 
 /** Reading one item parses its whole chunk: small enough for that, large enough for few rows. */
 const CHUNK_ITEMS = 256;
 
+export interface About {
+  readonly owner: string;
+  readonly jobId?: string;
+  readonly limits?: Pick<ChangeLimits, "itemBytes">;
+  /** The wall clock, in milliseconds. */
+  readonly nowMs: number;
+}
+
 /** Calls back inside the transaction that is open on the connection. @throws CallbackFailure */
 export async function callInside<T>(
   scope: CallbackScope,
   connection: Connection,
-  about: { readonly owner: string; readonly jobId?: string },
+  about: About,
   callback: (transaction: JobTransaction) => T | Promise<T>,
 ): Promise<T> {
   try {
@@ -25,7 +34,7 @@ export async function callInside<T>(
 
 function createTransaction(
   { statement, database }: Connection,
-  about: { readonly owner: string; readonly jobId?: string },
+  about: About,
   check: () => void,
 ): JobTransaction {
   const owner = toColumn(about.owner);
@@ -37,11 +46,27 @@ function createTransaction(
     },
     async get(key) {
       check();
-      return fromJson(statement("value").get(owner, toColumn(key))?.body as string | undefined);
+      return fromJson(statement("value").get(owner, toColumn(key), about.nowMs)?.body as string | undefined);
     },
-    async put(key, value) {
+    async put(key, value, { expiresInMs } = {}) {
       check();
-      statement("putValue").run(owner, toColumn(key), toJson(value, `The value "${key}"`));
+      const expiresAt = expiresInMs === undefined ? null : about.nowMs + Math.floor(expiresInMs);
+      statement("putValue").run(owner, toColumn(key), toJson(value, `The value "${key}"`), expiresAt);
+    },
+    async list(prefix, limit) {
+      check();
+      // Keys stand as they are, or as JSON when they are odd: those are few, and looked at one by one.
+      const last = "\u{10ffff}";
+      const rows = [
+        ...statement("valuesFrom").all(owner, toColumn(prefix), `${toColumn(prefix)}${last}`, about.nowMs),
+        ...statement("valuesFrom").all(owner, '"', `"${last}`, about.nowMs),
+      ];
+      const found = new Map(rows.map(({ key, body }) => [fromColumn(key as string), body as string]));
+      return [...found]
+        .filter(([key]) => key.startsWith(prefix))
+        .sort(([a], [b]) => (a < b ? -1 : 1))
+        .slice(0, limit)
+        .map(([key, body]) => ({ key, value: fromJson(body) }));
     },
     async delete(key) {
       check();
@@ -50,7 +75,9 @@ function createTransaction(
     async append(name, items) {
       check();
       const collection = toColumn(name);
-      const texts = items.map((item) => toJson(item, `An item of the collection "${name}"`));
+      const what = `An item of the collection "${name}"`;
+      const texts = items.map((item) => toJson(item, what));
+      for (const text of texts) checkBytes(text, about.limits?.itemBytes, what);
       const last = statement("lastChunk").get(owner, jobId, collection);
       let first = last === undefined ? 0 : (last.first as number) + (last.count as number);
       for (let index = 0; index < texts.length; index += CHUNK_ITEMS) {

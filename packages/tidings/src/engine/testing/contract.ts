@@ -1,5 +1,6 @@
 /** The contract that every engine fulfils: what the port says, edge by edge. */
 import { describeApply } from "./contract/apply.ts";
+import { describeBounds } from "./contract/bounds.ts";
 import { describeClaim } from "./contract/claim.ts";
 import { describeIsolation } from "./contract/isolation.ts";
 import { describeLifetime } from "./contract/lifetime.ts";
@@ -15,6 +16,7 @@ const SECTIONS: Readonly<Record<string, (contract: Contract) => void>> = {
   "transactions, values and collections": describeTransaction,
   "reading, publishing and listing": describeRead,
   "owners and hostile texts": describeIsolation,
+  "bounds of what is kept": describeBounds,
   "watching, pruning and closing": describeLifetime,
 };
 

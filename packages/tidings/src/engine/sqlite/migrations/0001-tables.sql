@@ -24,6 +24,9 @@ CREATE TABLE tidings_job (
   until REAL NOT NULL,
   holder TEXT,
   ended_at INTEGER,
+  -- Whether progress between the ends of stages was removed.
+  compact INTEGER NOT NULL DEFAULT 0,
+  input_bytes INTEGER NOT NULL,
   max_attempts INTEGER NOT NULL,
   correlation_id TEXT,
   idempotency_key TEXT,
@@ -44,6 +47,7 @@ CREATE INDEX tidings_job_delayed ON tidings_job (job_type, until) WHERE status =
 CREATE INDEX tidings_job_delayed_since ON tidings_job (job_type, set_at) WHERE status = 'pending' AND until > 0;
 CREATE INDEX tidings_job_leased ON tidings_job (job_type, until, set_at, holder) WHERE status = 'running';
 CREATE INDEX tidings_job_ended ON tidings_job (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX tidings_job_wordy ON tidings_job (ended_at) WHERE ended_at IS NOT NULL AND compact = 0;
 
 -- Inputs, checkpoints and results stand apart, because a job's row is written again with each of its events.
 CREATE TABLE tidings_document (
@@ -92,5 +96,9 @@ CREATE TABLE tidings_value (
   owner TEXT NOT NULL,
   key TEXT NOT NULL,
   body TEXT NOT NULL,
+  -- In milliseconds since 1970; NULL = it stays.
+  expires_at INTEGER,
   PRIMARY KEY (owner, key)
 ) STRICT;
+
+CREATE INDEX tidings_value_expiry ON tidings_value (expires_at) WHERE expires_at IS NOT NULL;
