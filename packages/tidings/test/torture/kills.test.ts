@@ -1,0 +1,12 @@
+import { expect, test } from "vitest";
+import { tortureByKills } from "../../../../scripts/torture-kills.ts";
+
+/** The short form of `npm run torture`. */
+test("kill -9 of a server under load, ten times: nothing that a client was told is lost, changed or doubled", async () => {
+  const report = await tortureByKills({ kills: 10, seed: 1 });
+  expect(report.problems).toEqual([]);
+  expect(report.kills).toBe(10);
+  // It was under load indeed.
+  expect(report.acknowledgedJobs).toBeGreaterThan(10);
+  expect(report.interruptedAttempts).toBeGreaterThan(0);
+}, 120_000);
