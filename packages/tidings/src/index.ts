@@ -28,6 +28,7 @@ export type { ReadOutcome } from "./model/projection/read.ts";
 export { readEvent, readMessage } from "./model/projection/read.ts";
 export { reduce } from "./model/reduce.ts";
 export type { InputOf, OutputOf, StandardSchema } from "./model/standard-schema.ts";
+export { EFFECTS_COLLECTION } from "./runtime/context.ts";
 export type { TidingsOptions } from "./runtime/create-tidings.ts";
 export { createTidings } from "./runtime/create-tidings.ts";
 export type {
@@ -40,6 +41,9 @@ export type {
 } from "./runtime/define-job.ts";
 export { defineJob } from "./runtime/define-job.ts";
 export { PermanentError, RetryAfter } from "./runtime/error.ts";
+export type { HealthReport } from "./runtime/health.ts";
+export type { IsolateOptions } from "./runtime/isolate/isolation.ts";
+export type { Limits } from "./runtime/limits.ts";
 export type { JobSnapshot } from "./runtime/snapshot.ts";
 export type {
   Delivery,
@@ -47,6 +51,9 @@ export type {
   PublishDraft,
   StartAnswer,
   StartOptions,
+  SubscribeRequest,
+  Subscriber,
+  Subscription,
   TailItem,
   TailRequest,
   Tidings,

@@ -203,6 +203,8 @@ export interface PruneRequest {
 
 export interface Engine {
   readonly name: string;
+  /** What `openEngine` takes in another process of this machine to open the same store; left out when none can. */
+  readonly location?: string;
   /** 16 random bytes, made with the store and kept in it: they seal cursors. */
   readonly secret: Uint8Array;
 

@@ -17,6 +17,7 @@ import { digestOf } from "./digest.ts";
 import { createHealth } from "./health.ts";
 import { createHolder } from "./holder.ts";
 import { createHub } from "./hub.ts";
+import { park } from "./isolate/role.ts";
 import type { Limits } from "./limits.ts";
 import { changeLimitsOf, queueLimitOf, readLimits } from "./limits.ts";
 import { printError } from "./print-error.ts";
@@ -68,6 +69,8 @@ const DEFAULT_LIMIT = 100;
  *   opened.
  */
 export async function createTidings(options: TidingsOptions): Promise<Tidings> {
+  const parked = park();
+  if (parked !== undefined) return parked;
   const clock = options.clock ?? systemClock;
   const random = options.random ?? systemRandom;
   const onFault = options.onError ?? printError;
@@ -79,8 +82,9 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
   const queue = queueLimitOf(limits);
   const store =
     typeof options.store === "string" ? await openEngine(options.store, { clock, random }) : options.store;
+  if (options.concurrency !== 0) await checkIsolation(jobs, store);
   const sealOf = (owner: string) => createCursorSeal(store.secret, owner);
-  const hub = createHub({ engine: store, sealOf: (owner) => sealOf(owner).seal });
+  const hub = createHub({ engine: store, sealOf: (owner) => sealOf(owner).seal, onError: onFault });
   const prune: Tidings["prune"] = async (request) => {
     const removed = await store.prune(request);
     hub.forget();
@@ -367,6 +371,19 @@ function byType(definitions: readonly AnyJobDefinition[]): ReadonlyMap<string, A
     jobs.set(definition.type, definition);
   }
   return jobs;
+}
+
+/** A process of its own can work only in a store that it can open. */
+async function checkIsolation(jobs: ReadonlyMap<string, AnyJobDefinition>, store: Engine): Promise<void> {
+  for (const { type, isolation } of jobs.values()) {
+    if (isolation === undefined || store.location !== undefined) continue;
+    await store.close();
+    throw new TidingsError(
+      "BAD_DEFINITION",
+      `"${type}" runs in a process of its own, which cannot open the store "${store.name}".`,
+      { hint: "Use sqlite:PATH, or define the job without isolate." },
+    );
+  }
 }
 
 function summaryOf(job: AnyJobDefinition, input: unknown): { summary?: string } {

@@ -5,6 +5,9 @@ import type { InformationalDraft, LogLevel } from "../model/event.ts";
 import type { Stage, StageSpec } from "../model/progress.ts";
 import { readStages } from "../model/progress.ts";
 import type { InputOf, OutputOf, StandardSchema } from "../model/standard-schema.ts";
+import type { IsolateOptions, Isolation } from "./isolate/isolation.ts";
+import { readIsolation } from "./isolate/isolation.ts";
+import { noteDefinition } from "./isolate/role.ts";
 
 /**
  * What a handler gets beside its input. Once the job is no longer this handler's, every promise rejects: with the reason
@@ -69,6 +72,12 @@ export interface JobOptions<Schema extends StandardSchema, Stages extends StageS
   /** How long one attempt may take, in milliseconds, before it counts as failed with JOB_TIMEOUT. Default 1 hour. */
   readonly timeoutMs?: number;
   /**
+   * Runs each attempt in a process of its own, so that a handler which blocks, exits or runs out of memory cannot take
+   * the server along; costs the start of a process. The process loads the module that calls `defineJob` and opens the
+   * same store, so `memory:` is not enough. Default false.
+   */
+  readonly isolate?: boolean | IsolateOptions;
+  /**
    * Does the work. Throw `PermanentError` when trying again is no use, `RetryAfter` to choose the delay; anything else
    * is tried again after a growing delay.
    */
@@ -86,6 +95,7 @@ export interface JobDefinition<Type extends string = string, Input = unknown, Ou
   readonly resultResource: (jobId: string) => string;
   readonly attempts: number;
   readonly timeoutMs: number;
+  readonly isolation: Isolation | undefined;
   run(input: Output, context: JobContext): JobReturn;
 }
 
@@ -129,7 +139,7 @@ export function defineJob<
   const timeoutMs = options.timeoutMs ?? HOUR_MS;
   if (!(timeoutMs > 0))
     throw new TidingsError("BAD_DEFINITION", `The timeout of "${type}" must be above 0 ms.`);
-  return {
+  const definition: JobDefinition<Type, InputOf<Schema>, OutputOf<Schema>> = {
     type,
     input: options.input as StandardSchema<InputOf<Schema>, OutputOf<Schema>>,
     stages: readStages(options.stages, type),
@@ -139,6 +149,9 @@ export function defineJob<
     resultResource: options.resultResource ?? ((jobId) => `job://${jobId}/result`),
     attempts,
     timeoutMs,
+    isolation: readIsolation(options.isolate, type, defineJob),
     run: (input, context) => options.run(input, context as JobContext<Extract<keyof Stages, string>>),
   };
+  noteDefinition(definition);
+  return definition;
 }

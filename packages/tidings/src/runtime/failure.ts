@@ -25,7 +25,7 @@ export function describeFailure(thrown: unknown): ErrorInfo {
     }
     const message =
       thrown instanceof Error
-        ? readable(thrown.message) || thrown.name
+        ? readable(thrown.message) || readable(thrown.name) || "The handler threw an error without a message."
         : `The handler threw ${readable(printed(thrown))}.`;
     return { code: "HANDLER_FAILED", message, retryable: true };
   } catch {
@@ -44,6 +44,8 @@ function printed(thrown: unknown): string {
 /** One line without control characters, of bounded length. */
 function readable(text: unknown): string {
   const line = String(text)
+    // Far more than is kept: a message of a hundred megabytes is not searched to its end.
+    .slice(0, 4 * LONGEST_TEXT)
     .replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, " ")
     .trim();
   return line.length > LONGEST_TEXT ? `${line.slice(0, LONGEST_TEXT - 1)}…` : line;

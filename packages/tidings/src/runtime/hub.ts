@@ -12,6 +12,7 @@
  */
 import type { Engine, EventFilter, LogEntry } from "../engine/engine.ts";
 import type { TidingsEvent } from "../model/event.ts";
+import { createInterests, matches } from "./interests.ts";
 import type { Subscriber, Subscription, TailItem } from "./tidings.ts";
 
 export interface Hub {
@@ -27,16 +28,29 @@ export interface HubOptions {
   readonly engine: Engine;
   /** The seal of an owner's positions. */
   readonly sealOf: (owner: string) => (position: number) => string;
+  /** Hears of a subscriber that throws when it is told that it failed. */
+  readonly onError: (error: unknown, during: string) => void;
 }
 
-/** Entries that are read at a time, and that the window holds. */
+/** Entries that are read at a time at most, and that the window holds at most. */
 const PAGE = 256;
+/** Entries that are read for one that was full when it was last told. */
+const SHORT_PAGE = 8;
+/** Characters of JSON that a window holds at most. */
+const WINDOW_CHARACTERS = 4 * 1_024 * 1_024;
+/** Items that are told in one turn of the event loop: a crowd of streams must not keep everything else waiting. */
+const SLICE = 4_096;
 
 /** An entry of the log, with what subscribers are given: made once, however many there are. */
 interface Told {
   readonly position: number;
   readonly event: TidingsEvent;
   readonly item: TailItem;
+}
+
+interface Kept {
+  readonly told: Told;
+  readonly characters: number;
 }
 
 interface Member {
@@ -47,18 +61,26 @@ interface Member {
   state: "catching up" | "live" | "full" | "over";
   /** What the reading under way has for it. */
   batch: Told[];
+  /** How much is read for it at a time: about as much as it takes, for what it does not take is read again. */
+  page: number;
   /** The gap before this position was told already. */
   gapTold: number | undefined;
 }
 
-export function createHub({ engine, sealOf }: HubOptions): Hub {
+export function createHub({ engine, sealOf, onError }: HubOptions): Hub {
   const feeds = new Map<string, Feed>();
 
   return {
     subscribe(owner, filter, after, subscriber) {
       let feed = feeds.get(owner);
       if (feed === undefined) {
-        feed = createFeed(engine, owner, sealOf(owner), () => feeds.delete(owner));
+        feed = createFeed({
+          engine,
+          owner,
+          seal: sealOf(owner),
+          onEmpty: () => feeds.delete(owner),
+          onError,
+        });
         feeds.set(owner, feed);
       }
       return feed.subscribe(filter, after, subscriber);
@@ -78,16 +100,19 @@ interface Feed {
   forget(): void;
 }
 
-function createFeed(
-  engine: Engine,
-  owner: string,
-  seal: (position: number) => string,
-  onEmpty: () => void,
-): Feed {
+interface FeedOptions extends Pick<HubOptions, "engine" | "onError"> {
+  readonly owner: string;
+  readonly seal: (position: number) => string;
+  /** Nobody follows this owner any more. */
+  readonly onEmpty: () => void;
+}
+
+function createFeed({ engine, owner, seal, onEmpty, onError }: FeedOptions): Feed {
   const members = new Set<Member>();
-  const live = createInterests();
+  const live = createInterests<Member>();
   /** The newest entries, after `start` up to `through`. */
-  let window: Told[] = [];
+  let window: Kept[] = [];
+  let characters = 0;
   let start = 0;
   let through = 0;
   /** Nobody was live to read for: the window ends before the log does. */
@@ -115,7 +140,11 @@ function createFeed(
   function fail(member: Member, error: unknown): void {
     if (member.state === "over") return;
     leave(member);
-    member.subscriber.fail(error);
+    try {
+      member.subscriber.fail(error);
+    } catch (fault) {
+      onError(fault, "telling a subscriber of the log that it failed");
+    }
   }
 
   /** Gives what a member wants of `entries`, which begin behind its position. False = it is full, or over. */
@@ -134,6 +163,7 @@ function createFeed(
     if (next === undefined) return true;
     if (member.state === "live") live.delete(member);
     member.state = "full";
+    member.page = Math.max(SHORT_PAGE, taken);
     return false;
   }
 
@@ -150,7 +180,7 @@ function createFeed(
         const reading = await engine.read(owner, {}, through, PAGE);
         through = Math.max(through, reading.through);
         if (reading.truncated) lookAgain();
-        else tell(reading.entries.map(toTold));
+        else await tell(reading.entries.map(toTold));
         if (reading.entries.length === PAGE) advanceAgain = true;
       } while (advanceAgain && live.size > 0);
       stale ||= advanceAgain;
@@ -164,7 +194,25 @@ function createFeed(
 
   function forget(): void {
     window = [];
+    characters = 0;
     start = through;
+  }
+
+  function keep(entries: readonly Told[]): void {
+    for (const told of entries) {
+      const size = JSON.stringify(told.event).length;
+      window.push({ told, characters: size });
+      characters += size;
+    }
+    let over = 0;
+    while (window.length - over > PAGE || characters > WINDOW_CHARACTERS) {
+      const oldest = window[over];
+      if (oldest === undefined) break;
+      characters -= oldest.characters;
+      start = oldest.told.position;
+      over += 1;
+    }
+    if (over > 0) window = window.slice(over);
   }
 
   /** Something that was committed is no longer kept, and may concern anybody who is live: each looks for itself. */
@@ -176,7 +224,7 @@ function createFeed(
     }
   }
 
-  function tell(entries: readonly Told[]): void {
+  async function tell(entries: readonly Told[]): Promise<void> {
     const touched: Member[] = [];
     for (const told of entries) {
       live.forEach(told.event, (member) => {
@@ -185,15 +233,17 @@ function createFeed(
         member.batch.push(told);
       });
     }
-    window.push(...entries);
-    if (window.length > PAGE) {
-      window = window.slice(-PAGE);
-      start = (window[0]?.position ?? through + 1) - 1;
-    }
+    // Before anybody is told: who joins between two slices is given these out of the window.
+    keep(entries);
+    let told = 0;
     for (const member of touched) {
       const { batch } = member;
       member.batch = [];
       if (member.state === "live") give(member, batch);
+      told += batch.length;
+      if (told < SLICE) continue;
+      told = 0;
+      await turn();
     }
   }
 
@@ -202,8 +252,8 @@ function createFeed(
     try {
       while (member.state === "catching up") {
         if (join(member)) return;
-        const { position } = member;
-        const reading = await engine.read(owner, member.filter, position, PAGE);
+        const { position, page } = member;
+        const reading = await engine.read(owner, member.filter, position, page);
         if (member.state !== "catching up") return;
         if (reading.truncated && member.gapTold !== position) {
           member.gapTold = position;
@@ -211,9 +261,11 @@ function createFeed(
         }
         if (!give(member, reading.entries.map(toTold))) return;
         member.position = Math.max(member.position, reading.through);
-        if (reading.entries.length < PAGE && stale && !advancing && live.size === 0) {
+        member.page = Math.min(PAGE, page * 2);
+        if (reading.entries.length < page && stale && !advancing && live.size === 0) {
           // Nobody reads for the others yet: the window begins here.
           window = [];
+          characters = 0;
           start = member.position;
           through = member.position;
           stale = false;
@@ -235,9 +287,10 @@ function createFeed(
   /** Makes a member live when the window has all that it has not; what the window has is given first. */
   function join(member: Member): boolean {
     if (stale || member.position < start) return false;
-    const entries = window.filter(
-      ({ position, event }) => position > member.position && matches(member.filter, event),
-    );
+    const entries: Told[] = [];
+    for (const { told } of window) {
+      if (told.position > member.position && matches(member.filter, told.event)) entries.push(told);
+    }
     if (!give(member, entries)) return true;
     member.state = "live";
     live.add(member);
@@ -268,6 +321,7 @@ function createFeed(
         position: after,
         state: "catching up",
         batch: [],
+        page: PAGE,
         gapTold: undefined,
       };
       members.add(member);
@@ -293,72 +347,6 @@ function createFeed(
   };
 }
 
-function matches({ jobIds, correlationId, resourceIds }: EventFilter, event: TidingsEvent): boolean {
-  if (jobIds === undefined && correlationId === undefined && resourceIds === undefined) return true;
-  return (
-    (event.jobId !== undefined && jobIds?.includes(event.jobId) === true) ||
-    (correlationId !== undefined && event.correlationId === correlationId) ||
-    (event.resourceId !== undefined && resourceIds?.includes(event.resourceId) === true)
-  );
-}
-
-/** Who is live, by what they want: an event touches only those whom it concerns. */
-interface Interests {
-  readonly size: number;
-  add(member: Member): void;
-  delete(member: Member): void;
-  all(): readonly Member[];
-  /** Calls back for each member that wants the event; twice for one that wants it for two reasons. */
-  forEach(event: TidingsEvent, call: (member: Member) => void): void;
-}
-
-function createInterests(): Interests {
-  const all = new Set<Member>();
-  const everything = new Set<Member>();
-  const byJob = new Map<string, Set<Member>>();
-  const byCorrelation = new Map<string, Set<Member>>();
-  const byResource = new Map<string, Set<Member>>();
-
-  function change(
-    { filter }: Member,
-    call: (group: Set<Member>, map?: Map<string, Set<Member>>, key?: string) => void,
-  ) {
-    const { jobIds, correlationId, resourceIds } = filter;
-    if (jobIds === undefined && correlationId === undefined && resourceIds === undefined) call(everything);
-    const each = (map: Map<string, Set<Member>>, key: string) => {
-      let group = map.get(key);
-      if (group === undefined) {
-        group = new Set();
-        map.set(key, group);
-      }
-      call(group, map, key);
-    };
-    for (const jobId of jobIds ?? []) each(byJob, jobId);
-    if (correlationId !== undefined) each(byCorrelation, correlationId);
-    for (const resourceId of resourceIds ?? []) each(byResource, resourceId);
-  }
-
-  return {
-    get size() {
-      return all.size;
-    },
-    add(member) {
-      all.add(member);
-      change(member, (group) => group.add(member));
-    },
-    delete(member) {
-      if (!all.delete(member)) return;
-      change(member, (group, map, key) => {
-        group.delete(member);
-        if (group.size === 0 && key !== undefined) map?.delete(key);
-      });
-    },
-    all: () => [...all],
-    forEach({ jobId, correlationId, resourceId }, call) {
-      for (const member of everything) call(member);
-      if (jobId !== undefined) byJob.get(jobId)?.forEach(call);
-      if (correlationId !== undefined) byCorrelation.get(correlationId)?.forEach(call);
-      if (resourceId !== undefined) byResource.get(resourceId)?.forEach(call);
-    },
-  };
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -24,7 +24,12 @@ export async function* tailLog(
       bell.ring();
     },
   });
-  signal.addEventListener("abort", bell.ring);
+  // A reader that has given up need not ask again for the subscription to end.
+  const stop = () => {
+    subscription.stop();
+    bell.ring();
+  };
+  signal.addEventListener("abort", stop);
   try {
     while (!signal.aborted) {
       bell.reset();
@@ -39,8 +44,8 @@ export async function* tailLog(
       if (queue.length === 0) await bell.rung();
     }
   } finally {
-    signal.removeEventListener("abort", bell.ring);
-    subscription.stop();
+    signal.removeEventListener("abort", stop);
+    stop();
   }
 }
 

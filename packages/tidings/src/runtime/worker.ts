@@ -14,12 +14,13 @@ import { TidingsError } from "../model/error.ts";
 import { boundariesBetween } from "../model/progress.ts";
 import { backoffMs } from "./backoff.ts";
 import type { Attempt } from "./context.ts";
-import { createAttempt } from "./context.ts";
+import { createAttempt, withEffects } from "./context.ts";
 import type { AnyJobDefinition, JobOutcome } from "./define-job.ts";
 import { RetryAfter } from "./error.ts";
 import { describeFailure } from "./failure.ts";
 import type { Holder } from "./holder.ts";
 import { isGone } from "./holder.ts";
+import { runIsolated } from "./isolate/run-isolated.ts";
 
 /** How soon a cancel from another process is noticed at the latest. */
 const CHECK_INTERVAL_MS = 200;
@@ -68,7 +69,12 @@ export function createWorker(options: WorkerOptions): Worker {
   let cancelNextClaim: (() => void) | undefined;
   let cancelNextCheck: (() => void) | undefined;
   const stopWatching = engine.watch(undefined, onWake);
-  const stopRenewing = every(Math.max(1, Math.floor(leaseMs / 3)), () => check(true));
+  const renewMs = Math.max(1, Math.floor(leaseMs / 3));
+  let lastTurnAt = clock.monotonic();
+  const stopRenewing = every(renewMs, () => {
+    noticeBlock();
+    check(true);
+  });
   void claim();
 
   function every(ms: number, call: () => void): () => void {
@@ -77,6 +83,22 @@ export function createWorker(options: WorkerOptions): Worker {
       cancel = clock.after(ms, again);
     });
     return () => cancel();
+  }
+
+  /** A handler that held the loop for longer than its lease may have lost its job to another process meanwhile. */
+  function noticeBlock(): void {
+    const heldMs = clock.monotonic() - lastTurnAt - renewMs;
+    lastTurnAt = clock.monotonic();
+    if (heldMs < leaseMs || running.size === 0) return;
+    const seconds = (heldMs / 1_000).toFixed(1);
+    onError(
+      new TidingsError(
+        "LOOP_BLOCKED",
+        `The process stood still for ${seconds} s, longer than its leases, while it ran ${[...running.keys()].join(", ")}.`,
+        { hint: "Let the handler wait for something now and then, or define its job with isolate." },
+      ),
+      "renewing leases",
+    );
   }
 
   function onWake(): void {
@@ -174,7 +196,7 @@ export function createWorker(options: WorkerOptions): Worker {
     const { signal } = controller;
     const onLost = (error: TidingsError): void => controller.abort(error);
     const attempt = createAttempt({ engine, clock, definition, record, limits, signal, onLost });
-    const handling = handle(record, definition, attempt);
+    const handling = handle(record, definition, attempt, signal);
     const settled = run(record, definition, attempt, handling, controller)
       .catch((error: unknown) => onError(error, `settling job ${jobId}`))
       .finally(() => {
@@ -182,6 +204,20 @@ export function createWorker(options: WorkerOptions): Worker {
         void claim();
       });
     running.set(jobId, { lease, controller, settled, returned: handling.catch(() => undefined) });
+  }
+
+  async function handle(
+    record: JobRecord,
+    definition: AnyJobDefinition,
+    attempt: Attempt,
+    signal: AbortSignal,
+  ): Promise<JobOutcome | undefined> {
+    const { isolation } = definition;
+    if (isolation !== undefined && engine.location !== undefined) {
+      const { adopt } = attempt;
+      return runIsolated({ isolation, store: engine.location, record, limits, signal, clock, adopt });
+    }
+    return (await definition.run(record.input as never, attempt.context)) ?? undefined;
   }
 
   async function run(
@@ -266,6 +302,7 @@ export function createWorker(options: WorkerOptions): Worker {
     const { owner, fence } = record;
     const { jobId } = record.job;
     const counts = attempt.takeCounts();
+    const noted = withEffects(undefined, attempt.takeEffects());
     const giveUpAt = clock.monotonic() + leaseMs;
     for (let tries = 1; ; tries += 1) {
       try {
@@ -277,6 +314,7 @@ export function createWorker(options: WorkerOptions): Worker {
           limits,
           ...(result === undefined ? {} : { result }),
           ...(counts ? { counts } : {}),
+          ...noted,
         });
         return;
       } catch (error) {
@@ -328,15 +366,6 @@ export function createWorker(options: WorkerOptions): Worker {
         await Promise.race([Promise.all(attempts.map(({ returned }) => returned)), delay(graceMs)]);
     },
   };
-}
-
-async function handle(
-  record: JobRecord,
-  definition: AnyJobDefinition,
-  attempt: Attempt,
-): Promise<JobOutcome | undefined> {
-  const outcome = await definition.run(record.input as never, attempt.context);
-  return outcome ?? undefined;
 }
 
 /** The handler's outcome, unless it is stopped first: a handler that ignores its signal must not hold the job. */

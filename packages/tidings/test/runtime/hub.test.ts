@@ -8,11 +8,13 @@ import { createHub } from "../../src/runtime/hub.ts";
 import type { Subscription, TailItem } from "../../src/runtime/tidings.ts";
 
 const sealOf = (owner: string) => (position: number) => `${owner}/${position}`;
+const faults: unknown[] = [];
+const onError = (fault: unknown) => void faults.push(fault);
 
 function open(): { engine: Engine; hub: ReturnType<typeof createHub> } {
   const engine = createMemoryEngine({ clock: systemClock, random: systemRandom });
   onTestFinished(() => engine.close());
-  return { engine, hub: createHub({ engine, sealOf }) };
+  return { engine, hub: createHub({ engine, sealOf, onError }) };
 }
 
 let events = 0;
@@ -131,7 +133,7 @@ describe("subscribers of one owner's log", () => {
         fc.array(fc.nat(4), { minLength: 1, maxLength: 7 }),
         async (steps, lags) => {
           const engine = createMemoryEngine({ clock: systemClock, random: systemRandom });
-          const hub = createHub({ engine: withLag(engine, lags), sealOf });
+          const hub = createHub({ engine: withLag(engine, lags), sealOf, onError });
           const readers: { reader: ReturnType<typeof createReader>; filter: EventFilter; after: number }[] =
             [];
           const stopped = new Set<unknown>();
@@ -199,7 +201,7 @@ describe("subscribers of one owner's log", () => {
         return engine.read(...request);
       },
     };
-    const hub = createHub({ engine: counting, sealOf });
+    const hub = createHub({ engine: counting, sealOf, onError });
     const readers = Array.from({ length: 200 }, createReader);
     for (const reader of readers) reader.begun(hub.subscribe("ann", {}, 0, reader.subscriber));
     await settle();

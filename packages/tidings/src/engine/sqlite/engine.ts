@@ -92,6 +92,7 @@ export async function createSqliteEngine({ path: location, clock, random }: Sqli
 
   return {
     name: "sqlite",
+    location: `sqlite:${path}`,
     secret: store.secret,
 
     start: (request) => write((own) => jobs.start(store.writer, request, own, known)),

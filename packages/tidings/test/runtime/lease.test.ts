@@ -1,0 +1,76 @@
+/** FC-36: a worker that stood still for longer than its lease finds that its job is another's. */
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import type { Tidings } from "tidings";
+import { expect, onTestFinished, test } from "vitest";
+import { makeFolder } from "../engine/folder.ts";
+import { rows } from "./isolate/rows.ts";
+import { open, storyOf, typesOf } from "./story.ts";
+
+interface Worker {
+  readonly process: ChildProcess;
+  readonly errors: string[];
+}
+
+async function startWorker(store: string): Promise<Worker> {
+  const child = fork(fileURLToPath(new URL("./isolate/rows.ts", import.meta.url)), [store], {
+    execArgv: ["--import", import.meta.resolve("tsx"), "--conditions=@tidings/source"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const errors: string[] = [];
+  child.on("message", (message: { error?: string }) => {
+    if (message.error !== undefined) errors.push(message.error);
+  });
+  await once(child, "message");
+  return { process: child, errors };
+}
+
+async function openWorld(): Promise<{ store: string; tidings: Tidings }> {
+  const store = `sqlite:${makeFolder()}/jobs.db`;
+  return { store, tidings: await open({ store, jobs: [rows], concurrency: 0 }) };
+}
+
+const isHalf = ({ type }: { type: string }) => type === "system.log";
+
+/** One ending, every row once, and the result of the second attempt. */
+async function expectWhole(tidings: Tidings, jobId: string, second: Worker): Promise<void> {
+  const { items, total } = await tidings.items("local", jobId, "rows", { offset: 0, limit: 200 });
+  expect(total).toBe(100);
+  expect(items).toEqual(Array.from({ length: 100 }, (_, row) => ({ row })));
+  const snapshot = await tidings.get("local", jobId);
+  expect(snapshot).toMatchObject({ status: "completed", attempt: 2, summary: `by ${second.process.pid}` });
+  const { events } = await tidings.read({ owner: "local", jobIds: [jobId], limit: 1_000 });
+  expect(events.filter(({ event }) => event.type === "job.completed")).toHaveLength(1);
+  expect(events.map(({ event }) => event.seq)).toEqual(events.map((_, index) => index + 1));
+}
+
+test("FC-36: stopped and woken again, its writes are refused", async () => {
+  const { store, tidings } = await openWorld();
+  const first = await startWorker(store);
+  const { jobId } = await tidings.start(rows, { blockMs: 0 });
+  await storyOf(tidings, jobId, isHalf);
+  first.process.kill("SIGSTOP");
+  const second = await startWorker(store);
+  expect(typesOf(await storyOf(tidings, jobId)).at(-1)).toBe("job.completed");
+  first.process.kill("SIGCONT");
+  // It has found out once it takes another job.
+  second.process.kill("SIGKILL");
+  const next = await tidings.start(rows, { blockMs: 0 });
+  await storyOf(tidings, next.jobId);
+  await expectWhole(tidings, jobId, second);
+});
+
+test("FC-36: with a blocked event loop, it is told so and its writes are refused", async () => {
+  const { store, tidings } = await openWorld();
+  const first = await startWorker(store);
+  const { jobId } = await tidings.start(rows, { blockMs: 4_000 });
+  await storyOf(tidings, jobId, isHalf);
+  const second = await startWorker(store);
+  expect(typesOf(await storyOf(tidings, jobId)).at(-1)).toBe("job.completed");
+  second.process.kill("SIGKILL");
+  const next = await tidings.start(rows, { blockMs: 0 });
+  await storyOf(tidings, next.jobId);
+  await expectWhole(tidings, jobId, second);
+  expect(first.errors).toContain("LOOP_BLOCKED");
+});
