@@ -5,6 +5,7 @@ const MARK = Buffer.from("\ndata: ");
 const STAMP = Buffer.from('"changeType":"');
 
 export interface Readers {
+  readonly count: number;
   /** Resolves once every reader has had as many events as this, since the last `reset`. */
   until(events: number): Promise<void>;
   reset(): void;
@@ -82,6 +83,7 @@ export async function openReaders({ port, count, request, timed = false }: Reade
   }
 
   return {
+    count,
     until(events) {
       target = events;
       behind = counts.filter((had) => had < events).length;

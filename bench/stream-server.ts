@@ -14,8 +14,8 @@ export type Kind = "tidings" | "raw" | "sdk";
 
 export type Ask =
   | { readonly ask: "memory" }
-  /** Events, told to all streams as fast as the server can. */
-  | { readonly ask: "publish"; readonly count: number }
+  /** Events, told to all streams as fast as the server can; a store is given so many of them at once (default 64). */
+  | { readonly ask: "publish"; readonly count: number; readonly atOnce?: number }
   /** Events at a pace. */
   | { readonly ask: "pace"; readonly count: number; readonly perSecond: number };
 
@@ -26,7 +26,7 @@ export type Answer =
 
 interface Server {
   /** Resolves when the server has done its part; the sockets may still be busy. */
-  publish(count: number): Promise<void>;
+  publish(count: number, atOnce?: number): Promise<void>;
 }
 
 const RESOURCE = "resource:bench";
@@ -56,9 +56,9 @@ async function openTidings(
   return {
     listen: (ready) => http.listen(0, "127.0.0.1", () => ready((http.address() as { port: number }).port)),
     server: {
-      async publish(count) {
-        for (let done = 0; done < count; done += 64) {
-          const batch = Array.from({ length: Math.min(64, count - done) }, () =>
+      async publish(count, atOnce = 64) {
+        for (let done = 0; done < count; done += atOnce) {
+          const batch = Array.from({ length: Math.min(atOnce, count - done) }, () =>
             tidings.publish(eventOf(), {}),
           );
           await Promise.all(batch);
@@ -90,8 +90,8 @@ async function openRaw(): Promise<{ server: Server; listen(port: (port: number) 
           };
           const id = String(events).padStart(22, "0");
           const frame = `id: ${id}\nevent: resource.updated\ndata: ${JSON.stringify(event)}\n\n`;
-          // A stream that is full misses the event: by hand there is no log to read it from again.
-          for (const stream of streams) if (!stream.writableNeedDrain) stream.write(frame);
+          // A stream that takes nothing misses the event: by hand there is no log to read it from again.
+          for (const stream of streams) if (stream.writableLength < 1_048_576) stream.write(frame);
           await turn();
         }
       },
@@ -151,7 +151,7 @@ process.on("message", async (ask: Ask) => {
       return say({ answer: "memory", rss: process.memoryUsage().rss });
     case "publish": {
       const before = process.cpuUsage();
-      await server.publish(ask.count);
+      await server.publish(ask.count, ask.atOnce);
       const { user, system } = process.cpuUsage(before);
       return say({ answer: "published", cpuSeconds: (user + system) / 1e6 });
     }

@@ -12,7 +12,8 @@ import { median, percentile, type Report } from "./report.ts";
 import { openBadReaders, openReaders, type Readers } from "./stream-load.ts";
 import type { Answer, Ask, Kind } from "./stream-server.ts";
 
-const DELIVERIES = 300_000;
+/** Deliveries of a round: enough for a steady pace, and no more of what is slow. */
+const DELIVERIES: Readonly<Record<Kind, number>> = { tidings: 300_000, raw: 100_000, sdk: 60_000 };
 const ROUNDS = 3;
 
 interface Server {
@@ -81,14 +82,13 @@ const REQUESTS: Readonly<
   "the SDK's listen": { kind: "sdk", request: onResource },
 };
 
-async function deliveredPerSecond(server: Server, readers: Readers, streams: number): Promise<number> {
-  const count = Math.max(50, Math.round(DELIVERIES / streams));
+async function deliveredPerSecond(server: Server, readers: Readers, count: number): Promise<number> {
   readers.reset();
   const begun = performance.now();
   const all = readers.until(count);
   const published = server.ask({ ask: "publish", count });
   await Promise.all([all, published]);
-  return (count * streams) / ((performance.now() - begun) / 1_000);
+  return (count * readers.count) / ((performance.now() - begun) / 1_000);
 }
 
 async function fanOut(folder: string, streams: number, report: Report): Promise<void> {
@@ -97,10 +97,11 @@ async function fanOut(folder: string, streams: number, report: Report): Promise<
     const server = await startServer(kind, folder);
     const bad = await openBadReaders(server.port, request(1_000_000));
     const readers = await openReaders({ port: server.port, count: streams, request });
-    await deliveredPerSecond(server, readers, streams);
+    const events = Math.round(DELIVERIES[kind] / streams);
+    await deliveredPerSecond(server, readers, events);
     const rounds: number[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
-      rounds.push(await deliveredPerSecond(server, readers, streams));
+      rounds.push(await deliveredPerSecond(server, readers, events));
     }
     paces.set(name, median(rounds));
     report(`${streams} streams`, `delivered, ${name}`, median(rounds), "1/s");
@@ -152,9 +153,9 @@ async function stalled(folder: string, report: Report): Promise<void> {
     const server = await startServer(kind, folder);
     const bad = await openBadReaders(server.port, request(1_000_000));
     // The store's and the runtime's own buffers reach their size first.
-    await server.ask({ ask: "publish", count: 50_000 });
+    await server.ask({ ask: "publish", count: 50_000, atOnce: 512 });
     const before = await memoryOf(server);
-    await server.ask({ ask: "publish", count });
+    await server.ask({ ask: "publish", count, atOnce: 512 });
     const grown = ((await memoryOf(server)) - before) / 1024 ** 2;
     report("a stalled reader and 1 M events", name, grown, "MiB", kind === "tidings" ? { atMost: 32 } : {});
     bad.close();

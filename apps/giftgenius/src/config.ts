@@ -1,6 +1,15 @@
 /** The environment, read once, refused with a sentence. */
+import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { TidingsError } from "tidings";
+
+/** Whose tokens are accepted; see `createBearerVerifier`. */
+export interface AuthConfig {
+  readonly issuer: string;
+  readonly audience: string;
+  /** An address or a file. */
+  readonly jwks: string;
+}
 
 export interface Config {
   readonly host: string;
@@ -22,6 +31,10 @@ export interface Config {
   readonly allowedHosts: readonly string[] | undefined;
   /** Origins of other sites whose pages may use this server; `null` = frames without an origin. */
   readonly allowedOrigins: readonly string[] | undefined;
+  /** Undefined = nobody signs in, and everybody who reaches the server is one owner. */
+  readonly auth: AuthConfig | undefined;
+  /** Nobody has to sign in although other machines reach the server. */
+  readonly allowAnonymous: boolean;
 }
 
 /** @throws TidingsError BAD_CONFIG, a sentence that names the variable. */
@@ -40,7 +53,37 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     matchLog: env.GIFTGENIUS_MATCH_LOG || undefined,
     allowedHosts: listOf(env.TIDINGS_ALLOWED_HOSTS),
     allowedOrigins: listOf(env.TIDINGS_ALLOWED_ORIGINS),
+    auth: authOf(env),
+    allowAnonymous: yesOrNo(env, "TIDINGS_ALLOW_ANONYMOUS"),
   };
+}
+
+function authOf(env: NodeJS.ProcessEnv): AuthConfig | undefined {
+  const {
+    TIDINGS_AUTH_ISSUER: issuer = "",
+    TIDINGS_AUTH_AUDIENCE: audience = "",
+    TIDINGS_AUTH_JWKS: jwks = "",
+  } = env;
+  if (`${issuer}${audience}${jwks}` === "") return undefined;
+  const all = { TIDINGS_AUTH_ISSUER: issuer, TIDINGS_AUTH_AUDIENCE: audience, TIDINGS_AUTH_JWKS: jwks };
+  const missing = Object.entries(all).flatMap(([name, value]) => (value === "" ? [name] : []));
+  if (missing.length > 0) {
+    throw new TidingsError(
+      "BAD_CONFIG",
+      `${missing.join(" and ")} ${missing.length === 1 ? "is" : "are"} missing: signing in needs all of ${Object.keys(all).join(", ")}, or none.`,
+    );
+  }
+  if (!/^https?:\/\//i.test(jwks) && !existsSync(jwks)) {
+    throw new TidingsError("BAD_CONFIG", `TIDINGS_AUTH_JWKS is "${jwks}": neither an address nor a file.`);
+  }
+  return { issuer, audience, jwks };
+}
+
+function yesOrNo(env: NodeJS.ProcessEnv, name: string): boolean {
+  const text = env[name] ?? "";
+  if (/^(?:1|true|yes)$/i.test(text)) return true;
+  if (/^(?:0|false|no)?$/i.test(text)) return false;
+  throw new TidingsError("BAD_CONFIG", `${name} is "${text}", but must be 1 or 0.`);
 }
 
 function listOf(text: string | undefined): readonly string[] | undefined {

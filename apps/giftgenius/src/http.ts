@@ -4,10 +4,16 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type ErrorInfo, TidingsError } from "tidings";
-import type { GuardOptions } from "tidings/mcp";
-import { createHttpHandler, defaultOwner, findForbidden, sendError } from "tidings/mcp";
+import type { AccessOptions, GuardOptions } from "tidings/mcp";
+import {
+  closeWhenSlow,
+  createBearerVerifier,
+  createHttpHandler,
+  findForbidden,
+  sendError,
+} from "tidings/mcp";
 import type { GiftGenius } from "./app.ts";
-import type { Config } from "./config.ts";
+import type { AuthConfig, Config } from "./config.ts";
 import { renderPage } from "./page/page.ts";
 import { MAX_UPLOAD_BYTES, tooLarge } from "./uploads.ts";
 import { VERSION } from "./version.ts";
@@ -27,13 +33,24 @@ const METHODS: Readonly<Record<string, string>> = {
 
 const EXAMPLE = new URL("../examples/employees-2000.csv", import.meta.url);
 
-/** @throws TidingsError PORT_IN_USE or ADDRESS_UNUSABLE */
+/**
+ * The page, the example and the health are for everybody; every other address asks whose request it is.
+ *
+ * @throws TidingsError PORT_IN_USE or ADDRESS_UNUSABLE; BAD_CONFIG when other machines would be let in without signing in.
+ */
 export async function serveHttp(
   app: GiftGenius,
-  { host, port, ...guard }: Pick<Config, "host" | "port"> & GuardOptions,
+  config: Pick<Config, "host" | "port" | "auth" | "allowAnonymous"> & GuardOptions,
 ): Promise<HttpServer> {
+  checkExposure(config);
+  const { host, port, auth, allowedHosts, allowedOrigins } = config;
+  const guard = { allowedHosts, allowedOrigins };
   let url = "";
-  const tidings = createHttpHandler(app.tidings, { ...guard, server: () => app.createServer(url) });
+  const tidings = createHttpHandler(app.tidings, {
+    ...guard,
+    ...accessOf(auth),
+    server: () => app.createServer(url),
+  });
   const server = createServer((request, response) => {
     handle(request, response).catch((error: unknown) => answerError(request, response, error));
   });
@@ -46,6 +63,7 @@ export async function serveHttp(
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (await tidings.handle(request, response)) return;
+    closeWhenSlow(request, response);
     const forbidden = findForbidden(request, guard);
     if (forbidden !== undefined) {
       return sendJson(response, 403, {
@@ -57,7 +75,7 @@ export async function serveHttp(
     const route = `${request.method === "HEAD" ? "GET" : request.method} ${path}`;
     switch (route) {
       case "GET /":
-        return sendPage(response);
+        return sendPage(response, auth !== undefined);
       case "GET /healthz":
         return sendHealth(response);
       case "GET /examples/employees-2000.csv":
@@ -69,7 +87,7 @@ export async function serveHttp(
       case "OPTIONS /uploads":
         response.writeHead(204, {
           "access-control-allow-methods": "POST",
-          "access-control-allow-headers": "content-type",
+          "access-control-allow-headers": auth === undefined ? "content-type" : "authorization, content-type",
         });
         return void response.end();
       case "POST /uploads":
@@ -95,6 +113,11 @@ export async function serveHttp(
   }
 
   async function receiveUpload(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    // Of those who may not upload nothing more is taken.
+    response.setHeader("connection", "close");
+    const owner = await tidings.identify(request, response);
+    if (owner === undefined) return void request.resume();
+    response.removeHeader("connection");
     const declared = Number(request.headers["content-length"] ?? 0);
     if (declared > MAX_UPLOAD_BYTES) throw tooLarge();
     const { "content-type": type = "", "content-encoding": encoding = "identity" } = request.headers;
@@ -109,7 +132,6 @@ export async function serveHttp(
     }
     // A file that cannot be kept ends the reading, not the connection: that carries the answer.
     const upload = await app.uploads.receive(request.iterator({ destroyOnReturn: false }));
-    const owner = defaultOwner({ authInfo: undefined });
     const uploadId = await app.uploads.grant(app.tidings, owner, upload);
     sendJson(response, 201, { uploadId, ...upload });
   }
@@ -124,6 +146,34 @@ export async function serveHttp(
       server.closeAllConnections();
       await stopped;
     },
+  };
+}
+
+/** Whoever reaches a server without sign-in reads and stops everybody's jobs: that is meant for this machine only. */
+function checkExposure({
+  host,
+  auth,
+  allowAnonymous,
+}: Pick<Config, "host" | "auth" | "allowAnonymous">): void {
+  if (auth !== undefined || allowAnonymous) return;
+  if (/^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/i.test(host)) return;
+  throw new TidingsError(
+    "BAD_CONFIG",
+    `HOST is "${host}", which other machines may reach, and nobody would have to sign in.`,
+    {
+      hint: "Set TIDINGS_AUTH_ISSUER, TIDINGS_AUTH_AUDIENCE and TIDINGS_AUTH_JWKS, or TIDINGS_ALLOW_ANONYMOUS=1 where something in front lets only the right people in.",
+    },
+  );
+}
+
+function accessOf(auth: AuthConfig | undefined): AccessOptions {
+  if (auth === undefined) return {};
+  const { issuer, audience } = auth;
+  // An audience that is an address is the resource's own name, as MCP wants it: then clients can find their way alone.
+  const isAddress = /^https?:\/\//i.test(audience) && URL.canParse(audience);
+  return {
+    auth: createBearerVerifier(auth),
+    ...(isAddress ? { resource: { url: audience, authorizationServers: [issuer], name: "GiftGenius" } } : {}),
   };
 }
 
@@ -142,7 +192,7 @@ function listen(server: Server, host: string, port: number): Promise<void> {
   });
 }
 
-function sendPage(response: ServerResponse): void {
+function sendPage(response: ServerResponse, asksForToken: boolean): void {
   response.writeHead(200, {
     "content-type": "text/html; charset=utf-8",
     "cache-control": "no-cache",
@@ -151,7 +201,7 @@ function sendPage(response: ServerResponse): void {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
   });
-  response.end(renderPage({ serverUrl: "" }));
+  response.end(renderPage({ serverUrl: "", asksForToken }));
 }
 
 function sendJson(response: ServerResponse, status: number, body: object): void {

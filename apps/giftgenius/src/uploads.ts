@@ -39,7 +39,7 @@ export interface Uploads {
    * @throws TidingsError PAYLOAD_TOO_LARGE above 1 GB; nothing is kept then.
    */
   receive(source: AsyncIterable<Uint8Array>): Promise<Upload>;
-  /** Gives an owner a name for a file. */
+  /** Gives an owner a name for a file, good for eight days. */
   grant(tidings: Tidings, owner: string, upload: Upload): Promise<string>;
   /** From now on the file is kept for eight days more. @throws TidingsError UPLOAD_NOT_FOUND, alike for unknown, foreign and expired ids. */
   find(tidings: Tidings, owner: string, uploadId: string): Promise<Upload>;
@@ -125,7 +125,9 @@ export async function openUploads(
 
     async grant(tidings, owner, { bytes, sha256 }) {
       const uploadId = `upl_${randomBytes(18).toString("base64url")}`;
-      await tidings.transaction(owner, (values) => values.put(keyOf(uploadId), { bytes, sha256 }));
+      await tidings.transaction(owner, (values) =>
+        values.put(keyOf(uploadId), { bytes, sha256 }, { expiresInMs: KEEP_MS }),
+      );
       return uploadId;
     },
 

@@ -28,7 +28,6 @@ export type { ReadOutcome } from "./model/projection/read.ts";
 export { readEvent, readMessage } from "./model/projection/read.ts";
 export { reduce } from "./model/reduce.ts";
 export type { InputOf, OutputOf, StandardSchema } from "./model/standard-schema.ts";
-export { EFFECTS_COLLECTION } from "./runtime/context.ts";
 export type { TidingsOptions } from "./runtime/create-tidings.ts";
 export { createTidings } from "./runtime/create-tidings.ts";
 export type {
@@ -40,6 +39,8 @@ export type {
   JobReturn,
 } from "./runtime/define-job.ts";
 export { defineJob } from "./runtime/define-job.ts";
+export type { OutsideEffect } from "./runtime/effect-keys.ts";
+export { EFFECTS_COLLECTION } from "./runtime/effect-keys.ts";
 export { PermanentError, RetryAfter } from "./runtime/error.ts";
 export type { HealthReport } from "./runtime/health.ts";
 export type { IsolateOptions } from "./runtime/isolate/isolation.ts";

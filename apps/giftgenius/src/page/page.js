@@ -11,6 +11,7 @@ import { connectHost, isFramed } from "./host.js";
 import { addRows, filterRows, hideResult, showResult, showResultError } from "./result-view.js";
 import { paintConnection, paintRun } from "./run-view.js";
 import { createServer, patiently } from "./server.js";
+import { createSignIn } from "./sign-in.js";
 import { foldEvent, foldFacts, foldSnapshot, hasEnded, newStory } from "./story.js";
 
 const JOB_ID = /^[\w.-]{1,200}$/;
@@ -19,7 +20,8 @@ const ANNOUNCE_EVERY_MS = 3_000;
 
 /** Undefined where the application speaks stdio: then no address leads to it. */
 const address = document.documentElement.dataset.server;
-const server = createServer(address?.replace(/\/$/, ""));
+const signIn = createSignIn(() => (signIn.isWaiting ? paint() : goOn()));
+const server = createServer(address?.replace(/\/$/, ""), signIn);
 const state = { onTryNow: () => follower?.retryNow() };
 let follower;
 let feedFollower;
@@ -27,7 +29,7 @@ let painted = false;
 
 /** Shows the sections that belong to the state at once, so that they can be given the focus; the rest follows. */
 function paint() {
-  part("choose").hidden = state.story !== undefined || state.lost === true;
+  part("choose").hidden = state.story !== undefined || state.lost === true || signIn.isWaiting;
   part("run").hidden = state.story === undefined;
   if (painted) return;
   painted = true;
@@ -221,6 +223,8 @@ function forgetResult() {
 
 /** A job that the server does not know: it says so, and how to go on. */
 function showLost(error) {
+  // The page asks for a token then, and goes on with what it was about.
+  if (error.status === 401) return;
   stopFollowing();
   const jobId = state.story?.jobId;
   Object.assign(state, { story: undefined, lost: true });
@@ -309,11 +313,19 @@ function jobInAddress() {
 }
 
 function readAddress() {
+  signIn.takeFromAddress();
   const jobId = jobInAddress();
   if (jobId === undefined) return showChoice();
   if (jobId === state.story?.jobId) return;
   if (JOB_ID.test(jobId)) return open(jobId);
   showLost({ code: "JOB_NOT_FOUND" });
+}
+
+/** With a token: what was refused is asked again. */
+function goOn() {
+  if (state.story !== undefined) open(state.story.jobId, { keepResult: true });
+  else if (!isFramed) readAddress();
+  else paint();
 }
 
 function goHome() {
@@ -376,3 +388,4 @@ if (isFramed) {
     else open(jobId);
   });
 } else if (address !== undefined) readAddress();
+if (address !== undefined) signIn.askIfNeeded();

@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 const SCRIPTS = [
   "element.js",
   "story.js",
+  "sign-in.js",
   "server.js",
   "host.js",
   "run-view.js",
@@ -25,15 +26,18 @@ export interface PageOptions {
    * undefined = nowhere, which the page says.
    */
   readonly serverUrl: string | undefined;
+  /** The server answers nobody without a token, so the page asks for one at once. Default: only when it is refused. */
+  readonly asksForToken?: boolean;
 }
 
 let page: string | undefined;
 
 /** Gives the whole page; nothing in it is loaded from elsewhere. */
-export function renderPage({ serverUrl }: PageOptions): string {
+export function renderPage({ serverUrl, asksForToken = false }: PageOptions): string {
   page ??= assemble();
   const where = serverUrl === undefined ? "" : ` data-server="${escapeAttribute(serverUrl)}"`;
-  return page.replace(' data-server=""', () => where);
+  const asks = asksForToken ? " data-asks-for-token" : "";
+  return page.replace(' data-server=""', () => where + asks);
 }
 
 function assemble(): string {

@@ -46,6 +46,15 @@ async function request(url, options) {
   }
 }
 
+/** Requests that say who asks; a refusal for that reason lets the page ask for a token. */
+function signedRequest(signIn) {
+  return async (url, options = {}) => {
+    const response = await request(url, { ...options, headers: { ...options.headers, ...signIn.headers() } });
+    if (response.status === 401) signIn.ask();
+    return response;
+  };
+}
+
 async function refusalOf(response) {
   let error = {};
   try {
@@ -87,13 +96,17 @@ async function* frames(response, heard) {
   }
 }
 
-/** @param base - Address of the server without a closing slash; empty = where this page comes from. */
-export function createServer(base) {
+/**
+ * @param base - Address of the server without a closing slash; empty = where this page comes from.
+ * @param signIn - Whose requests these are; see `createSignIn`.
+ */
+export function createServer(base, signIn) {
   let lastId = 0;
+  const ask = signedRequest(signIn);
 
   async function rpc(method, name, params) {
     const id = ++lastId;
-    const response = await request(`${base}/mcp`, {
+    const response = await ask(`${base}/mcp`, {
       method: "POST",
       headers: {
         "content-type": "application/json",
@@ -148,7 +161,7 @@ export function createServer(base) {
     },
 
     async snapshot(jobId) {
-      const response = await request(`${base}/jobs/${encodeURIComponent(jobId)}`);
+      const response = await ask(`${base}/jobs/${encodeURIComponent(jobId)}`);
       if (!response.ok) throw await refusalOf(response);
       return response.json();
     },
@@ -170,11 +183,13 @@ export function createServer(base) {
       return new Promise((resolve, reject) => {
         const call = new XMLHttpRequest();
         call.open("POST", `${base}/uploads`);
-        call.setRequestHeader("content-type", "text/csv");
+        const headers = { "content-type": "text/csv", ...signIn.headers() };
+        for (const [name, value] of Object.entries(headers)) call.setRequestHeader(name, value);
         call.upload.onprogress = ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 1);
         call.onerror = () => reject(unreachable());
         call.onload = () => {
           const response = new Response(call.response, { status: call.status });
+          if (call.status === 401) signIn.ask();
           if (call.status === 201) resolve(response.json());
           else void refusalOf(response).then(reject);
         };
@@ -183,7 +198,7 @@ export function createServer(base) {
     },
 
     /** @see followStream */
-    follow: (path, reader) => followStream(base + path, reader),
+    follow: (path, reader) => followStream(ask, base + path, reader),
   };
 }
 
@@ -207,13 +222,14 @@ export async function patiently(ask) {
  *                               ▲                  └────────byte────────────────┘ │
  *                               └──────────────────────────byte──────────────────┘
  *
+ * @param ask - As `fetch`.
  * @param path - Of the stream; its query may hold anything but `after`.
  * @param reader - `onFrame({ id, event, data })` with the data parsed, and where wanted `after`, `onConnection(state)`,
  *   `onSilent()` after 20 s without a byte,
  *   `onStale(isStale)` after 45 s, `onEnd()` on 204, `onRefused(error)` when the server refuses for good.
  * @returns `stop()` and `retryNow()`.
  */
-function followStream(path, { after, onFrame, onConnection, onSilent, onStale, onEnd, onRefused }) {
+function followStream(ask, path, { after, onFrame, onConnection, onSilent, onStale, onEnd, onRefused }) {
   let stopped = false;
   let failures = 0;
   let controller;
@@ -237,7 +253,7 @@ function followStream(path, { after, onFrame, onConnection, onSilent, onStale, o
     controller = new AbortController();
     const query =
       after === undefined ? "" : `${path.includes("?") ? "&" : "?"}after=${encodeURIComponent(after)}`;
-    const response = await request(path + query, {
+    const response = await ask(path + query, {
       headers: { accept: "text/event-stream" },
       signal: controller.signal,
     });

@@ -3,6 +3,7 @@ import { mkdtemp, readdir, rm, symlink, utimes, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createTidings, type Tidings } from "tidings";
+import { createManualClock } from "tidings/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openUploads } from "../../src/uploads.ts";
 
@@ -61,6 +62,19 @@ test("a file that nobody asked for in eight days is removed while the server run
   await expect(uploads.find(tidings, "local", old)).rejects.toMatchObject({ code: "UPLOAD_NOT_FOUND" });
   await uploads.find(tidings, "local", used);
   await uploads.close();
+});
+
+test("an upload's id is good for eight days, however often the file itself is used", async () => {
+  const clock = createManualClock({ now: Date.now() });
+  const kept = await createTidings({ store: "memory:", jobs: [], clock });
+  const uploads = await openUploads(folder, clock);
+  const uploadId = await uploads.grant(kept, "local", await uploads.receive(bytesOf("old")));
+  clock.advance(8 * DAY_MS - 1_000);
+  await uploads.find(kept, "local", uploadId);
+  clock.advance(2_000);
+  await expect(uploads.find(kept, "local", uploadId)).rejects.toMatchObject({ code: "UPLOAD_NOT_FOUND" });
+  await uploads.close();
+  await kept.close();
 });
 
 test("nothing is removed any more after the end", async () => {

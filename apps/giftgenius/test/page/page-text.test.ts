@@ -20,8 +20,12 @@ test("the page never reads text as markup or as code", () => {
   expect(html).not.toMatch(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function/);
 });
 
-test("the page asks for no storage", () => {
-  expect(html).not.toMatch(/localStorage|sessionStorage|indexedDB|document\.cookie/);
+test("the page keeps nothing beyond its tab, and there only the token that it was given", () => {
+  expect(html).not.toMatch(/localStorage|indexedDB|document\.cookie/);
+  expect(html.match(/sessionStorage\.\w+\(\w+/g)).toEqual([
+    "sessionStorage.getItem(TOKEN_KEY",
+    "sessionStorage.setItem(TOKEN_KEY",
+  ]);
 });
 
 test("the server's address is written as an attribute whatever it holds", () => {

@@ -27,6 +27,7 @@ export const JSON_RPC_CODES: Readonly<Record<ErrorCode, number>> = {
   INSUFFICIENT_SCOPE: INVALID_PARAMS,
   AUTH_UNAVAILABLE: INTERNAL_ERROR,
   METHOD_NOT_ALLOWED: INVALID_PARAMS,
+  REQUEST_TIMEOUT: INTERNAL_ERROR,
   UNREACHABLE: INTERNAL_ERROR,
   JOB_TIMEOUT: INTERNAL_ERROR,
   WORKER_LOST: INTERNAL_ERROR,
@@ -54,6 +55,7 @@ export interface RpcError {
 /** The store's own sentences name its place on this machine; these travel instead. */
 const STORE_SENTENCES: Readonly<Record<string, string>> = {
   STORE_BUSY: "The server's store was held by another process for too long.",
+  STORE_FULL: "The server's store has no room left.",
   STORE_FAILED: "The server's store could not be read or written.",
   STORE_TOO_NEW: "The server's store was written by a newer version.",
   STORE_CLOSED: "The server is stopping and takes no more requests.",

@@ -1,6 +1,11 @@
 /** Jobs and events over MCP: tools, resources and notifications, for an existing server, over HTTP and over stdio. */
+export type { AccessOptions, ProtectedResource } from "./server/access.ts";
+export type { BearerIssuer, TokenVerifier } from "./server/bearer.ts";
+export { createBearerVerifier } from "./server/bearer.ts";
 export type { HttpHandler, HttpHandlerOptions, HttpRequest } from "./server/http-handler.ts";
 export { createHttpHandler } from "./server/http-handler.ts";
+export type { JobGrant, JobToken, JobTokens } from "./server/job-token.ts";
+export { createJobTokens, JOB_TOKEN_META_KEY } from "./server/job-token.ts";
 export type { OwnerOf } from "./server/owner.ts";
 export { defaultOwner } from "./server/owner.ts";
 export type { JobToolOptions, RegisterJobOptions } from "./server/register-job.ts";
@@ -16,4 +21,5 @@ export { toResourceError } from "./server/resource-error.ts";
 export { sendError } from "./server/send-error.ts";
 export type { StdioHandle, StdioOptions } from "./server/serve-stdio.ts";
 export { serveTidingsStdio } from "./server/serve-stdio.ts";
+export { closeWhenSlow } from "./server/slow-body.ts";
 export { takeStdout } from "./server/stdout-guard.ts";

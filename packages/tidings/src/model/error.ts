@@ -21,6 +21,7 @@ export const ERRORS = {
   INSUFFICIENT_SCOPE: { retryable: false, status: 403 },
   AUTH_UNAVAILABLE: { retryable: true, status: 503 },
   METHOD_NOT_ALLOWED: { retryable: false, status: 405 },
+  REQUEST_TIMEOUT: { retryable: true, status: 408 },
   UNREACHABLE: { retryable: true, status: 503 },
   JOB_TIMEOUT: { retryable: true, status: 500 },
   WORKER_LOST: { retryable: true, status: 500 },

@@ -10,7 +10,9 @@ import type { EtaEstimate, ProgressReport } from "../model/progress.ts";
 import { estimateEta, reportsFor } from "../model/progress.ts";
 import { readEvent } from "../model/projection/read.ts";
 import type { AnyJobDefinition, JobContext } from "./define-job.ts";
-import type { OutsideEffect } from "./isolate/message.ts";
+import type { OutsideEffect } from "./effect-keys.ts";
+import { createEffectKeys, withEffects } from "./effect-keys.ts";
+import type { Rest } from "./isolate/message.ts";
 
 /** At most four events in between per second and job reach the log. */
 const PROGRESS_INTERVAL_MS = 250;
@@ -19,10 +21,6 @@ const BREATH_MS = 10;
 /** How soon a job looks again whether a full store has room. */
 const ROOM_INTERVAL_MS = 1_000;
 
-/** The collection of a job that lists its outside effects, each `{ item, key, attempt }`; an attempt names each once. */
-export const EFFECTS_COLLECTION = "dev.tidings/effects";
-const MAX_EFFECTS = 10_000;
-
 /** Informational events that a handler may add; transitions are the runtime's. */
 const FORBIDDEN_TYPES: readonly string[] = ["system.heartbeat"];
 
@@ -30,13 +28,10 @@ export interface Attempt {
   readonly context: JobContext;
   /** Counts that no commit has carried yet. */
   takeCounts(): Readonly<Record<string, number>> | undefined;
-  /** Keys of outside effects that no commit has carried yet. */
-  takeEffects(): readonly OutsideEffect[];
+  /** Outside effects that no commit has noted yet. */
+  takeEffects(): Promise<readonly OutsideEffect[]>;
   /** Counts and effects of the attempt's own process, for its last commit. */
-  adopt(rest: {
-    readonly counts: Readonly<Record<string, number>>;
-    readonly effects: readonly OutsideEffect[];
-  }): void;
+  adopt(rest: Rest): void;
   /** Everything that the handler asked for is written, or was refused. */
   written(): Promise<unknown>;
   /** No timer of this attempt fires after it. */
@@ -52,18 +47,19 @@ export interface AttemptOptions {
   readonly signal: AbortSignal;
   /** The job is no longer this handler's: stop it. */
   readonly onLost: (error: TidingsError) => void;
+  /** Called before each write; waits until a lease that may have run out is known to be held or lost. */
+  readonly confirmLease?: () => Promise<void> | undefined;
 }
 
 export function createAttempt(options: AttemptOptions): Attempt {
-  const { engine, clock, definition, record, limits, signal, onLost } = options;
+  const { engine, clock, definition, record, limits, signal, onLost, confirmLease } = options;
   const { owner, fence } = record;
   const { jobId } = record.job;
   let shown = record.job.percentage;
   let estimate: EtaEstimate = { startedAtMs: clock.monotonic(), startedAtPercentage: shown };
   let pending: ProgressReport[] = [];
   let counts: Record<string, number> | undefined;
-  const known = new Set<string>();
-  let effects: OutsideEffect[] = [];
+  const effectKeys = createEffectKeys(engine, record);
   /** When a report in between went out last; boundaries neither wait for it nor delay the next one. */
   let lastReportAt = Number.NEGATIVE_INFINITY;
   let lastBreathAt = clock.monotonic();
@@ -80,22 +76,6 @@ export function createAttempt(options: AttemptOptions): Attempt {
     return taken;
   }
 
-  function takeEffects(): readonly OutsideEffect[] {
-    const asked = effects;
-    effects = [];
-    return asked;
-  }
-
-  function effectKey(item: string): string {
-    const key = `${jobId}:${item}`;
-    // Noted for people who look at the job; beyond this many they would not.
-    if (known.size < MAX_EFFECTS && !known.has(item)) {
-      known.add(item);
-      effects.push({ item, key, attempt: record.job.attempt });
-    }
-    return key;
-  }
-
   function takeReports(): readonly ProgressReport[] {
     cancelFlush?.();
     cancelFlush = undefined;
@@ -106,9 +86,12 @@ export function createAttempt(options: AttemptOptions): Attempt {
   }
 
   async function commit(change: Omit<Change, "owner" | "jobId" | "fence">): Promise<void> {
+    // Nothing to wait for costs no turn: most commits find a lease that holds.
+    const confirming = confirmLease?.();
+    if (confirming !== undefined) await confirming;
     signal.throwIfAborted();
+    const asked = await effectKeys.take();
     const taken = takeCounts();
-    const asked = takeEffects();
     const carried = {
       ...(taken === undefined ? {} : { counts: taken }),
       ...withEffects(change.write, asked),
@@ -117,7 +100,7 @@ export function createAttempt(options: AttemptOptions): Attempt {
       (error: unknown) => {
         // Nothing was kept: the next commit carries them, unless newer ones were set meanwhile.
         if (taken !== undefined) counts = { ...taken, ...counts };
-        effects = [...asked, ...effects];
+        effectKeys.giveBack(asked);
         throw error;
       },
     );
@@ -230,35 +213,21 @@ export function createAttempt(options: AttemptOptions): Attempt {
     },
     emit: (event) => handled(emit(event)),
     log: (level, message) => context.emit({ type: "system.log", source: definition.type, level, message }),
-    effectKey,
+    effectKey: effectKeys.keyOf,
   };
 
   return {
     context,
     takeCounts,
-    takeEffects,
+    takeEffects: effectKeys.take,
     adopt(rest) {
       if (Object.keys(rest.counts).length > 0) counts = { ...counts, ...rest.counts };
-      effects.push(...rest.effects);
+      effectKeys.giveBack(rest.effects);
     },
     written: () => writing,
     end: () => {
       cancelFlush?.();
       cancelFlush = undefined;
-    },
-  };
-}
-
-/** The callback of a change, with what is to be noted of outside effects. */
-export function withEffects(
-  write: Change["write"],
-  effects: readonly OutsideEffect[],
-): Pick<Change, "write"> {
-  if (effects.length === 0) return write === undefined ? {} : { write };
-  return {
-    async write(transaction) {
-      await write?.(transaction);
-      await transaction.append(EFFECTS_COLLECTION, effects);
     },
   };
 }

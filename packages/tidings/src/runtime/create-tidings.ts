@@ -45,6 +45,8 @@ export interface TidingsOptions {
   readonly retentionBytes?: number;
   /** How long after a job's end the progress between its stages is kept, in milliseconds. Default 1 hour. */
   readonly compactAfterMs?: number;
+  /** Whether this process removes what is no longer kept. Default true; false for programs that only look. */
+  readonly sweep?: boolean;
   /** What one owner and one job may take. Default: see `Limits`. */
   readonly limits?: Partial<Limits>;
   readonly clock?: Clock;
@@ -123,7 +125,8 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
           limits: changeLimitsOf(limits),
           onError,
         });
-  const sweeper = createSweeper({ sweep: () => prune(retention), clock, onError });
+  const sweeper =
+    options.sweep === false ? undefined : createSweeper({ sweep: () => prune(retention), clock, onError });
   // No timer of ours holds a process open, but an open store does, until it is closed.
   const anchor = setInterval(() => undefined, LONGEST_TIMER_MS);
   let closed: Promise<void> | undefined;
@@ -304,7 +307,7 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
       return tailLog((subscriber) => tidings.subscribe(request, subscriber), signal);
     },
 
-    watch: (owner, wake) => engine.watch(owner, wake),
+    watch: (owner, wake) => store.watch(owner, wake),
 
     async publish(draft, { owner = "local", source, resourceId, correlationId, eventId }) {
       const { "~custom": _, ...fields } = draft as typeof draft & { "~custom"?: true };
@@ -347,7 +350,7 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
 
     close({ graceMs = 5_000 } = {}) {
       closed ??= (async () => {
-        sweeper.close();
+        sweeper?.close();
         health.close();
         await worker?.close(graceMs);
         holder.release();

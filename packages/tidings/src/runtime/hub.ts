@@ -239,7 +239,7 @@ function createFeed({ engine, owner, seal, onEmpty, onError }: FeedOptions): Fee
     for (const member of touched) {
       const { batch } = member;
       member.batch = [];
-      if (member.state === "live") give(member, batch);
+      give(member, batch);
       told += batch.length;
       if (told < SLICE) continue;
       told = 0;

@@ -9,23 +9,22 @@
  */
 import type { ChangeLimits, Engine, JobRecord, Lease } from "../engine/engine.ts";
 import type { Clock, Random } from "../model/clock.ts";
-import type { Command } from "../model/command.ts";
 import { TidingsError } from "../model/error.ts";
-import { boundariesBetween } from "../model/progress.ts";
-import { backoffMs } from "./backoff.ts";
 import type { Attempt } from "./context.ts";
-import { createAttempt, withEffects } from "./context.ts";
+import { createAttempt } from "./context.ts";
 import type { AnyJobDefinition, JobOutcome } from "./define-job.ts";
-import { RetryAfter } from "./error.ts";
-import { describeFailure } from "./failure.ts";
+import { completeAttempt, type EndOptions, giveUpAttempt } from "./end-attempt.ts";
 import type { Holder } from "./holder.ts";
 import { isGone } from "./holder.ts";
 import { runIsolated } from "./isolate/run-isolated.ts";
+import { isLastChance, postpone } from "./last-chance.ts";
 
 /** How soon a cancel from another process is noticed at the latest. */
 const CHECK_INTERVAL_MS = 200;
 /** How long the worker sleeps at most when nothing wakes it. */
 const IDLE_MS = 1_000;
+/** For how many leases at most a job on its last chance has the process to itself. */
+const ALONE_LEASES = 3;
 
 export interface WorkerOptions {
   readonly engine: Engine;
@@ -49,6 +48,8 @@ export interface Worker {
 
 interface Running {
   readonly lease: Lease;
+  /** On the monotonic clock; later than it, somebody else may have the job. */
+  heldUntil: number;
   readonly controller: AbortController;
   /** The handler has returned, whether or not anybody still waited for it. */
   readonly returned: Promise<unknown>;
@@ -63,9 +64,11 @@ export function createWorker(options: WorkerOptions): Worker {
   let closing = false;
   let claiming: Promise<void> | undefined;
   let claimAgain = false;
-  let checking = false;
+  let renewing: Promise<void> | undefined;
   let lastCheckAt = Number.NEGATIVE_INFINITY;
   let lastHoldersAt = Number.NEGATIVE_INFINITY;
+  /** A job that may end this process, and until when nothing is begun beside it. */
+  let alone: { readonly jobId: string; readonly until: number } | undefined;
   let cancelNextClaim: (() => void) | undefined;
   let cancelNextCheck: (() => void) | undefined;
   const stopWatching = engine.watch(undefined, onWake);
@@ -132,20 +135,40 @@ export function createWorker(options: WorkerOptions): Worker {
         claimAgain = false;
         const free = concurrency - running.size;
         if (closing || free <= 0 || jobTypes.length === 0) break;
-        const outcome = await engine.claim({
-          holder: holder.name,
-          goneHolders: await findGoneHolders(),
-          jobTypes,
-          leaseMs,
-          limit: free,
-        });
-        for (const record of outcome.records) launch(record);
-        scheduleClaim(Math.min(outcome.nextInMs ?? IDLE_MS, IDLE_MS));
+        const aloneMs = alone !== undefined && running.has(alone.jobId) ? alone.until - clock.monotonic() : 0;
+        if (aloneMs > 0) return scheduleClaim(aloneMs);
+        const goneHolders = await findGoneHolders();
+        const claimedAt = clock.monotonic();
+        const claimed = { holder: holder.name, goneHolders, jobTypes, leaseMs, limit: free };
+        const { records, nextInMs } = await engine.claim(claimed);
+        for (const record of await chooseFrom(records)) launch(record, claimedAt);
+        scheduleClaim(Math.min(nextInMs ?? IDLE_MS, IDLE_MS));
       } while (claimAgain);
     } catch (error) {
       if (!closing) onError(error, "claiming jobs");
       scheduleClaim(IDLE_MS);
     }
+  }
+
+  /** Of jobs on their last chance, which may be what ended the process before, one at a time and without company. */
+  async function chooseFrom(records: readonly JobRecord[]): Promise<readonly JobRecord[]> {
+    // What cannot be read or given back now is run: left alone, it would be lost for good.
+    const chances = await Promise.all(
+      records.map((record) => isLastChance(engine, record).catch(() => false)),
+    );
+    const chosen = records[chances.indexOf(true)];
+    if (chosen === undefined) return records;
+    alone = { jobId: chosen.job.jobId, until: clock.monotonic() + ALONE_LEASES * leaseMs };
+    const others = records.filter((record) => record !== chosen);
+    const kept = await Promise.all(
+      others.map((record) =>
+        postpone(engine, record).then(
+          () => [],
+          () => [record],
+        ),
+      ),
+    );
+    return [chosen, ...kept.flat()];
   }
 
   async function findGoneHolders(): Promise<readonly string[]> {
@@ -154,9 +177,9 @@ export function createWorker(options: WorkerOptions): Worker {
     return (await engine.holders()).filter((name) => name !== holder.name && isGone(name));
   }
 
-  /** Renews all leases; a lease that is no longer held (canceled, taken over) stops its handler. */
+  /** Renews all leases, soon or now. */
   function check(now: boolean): void {
-    if (running.size === 0 || checking) return;
+    if (running.size === 0 || renewing !== undefined) return;
     const wait = lastCheckAt + CHECK_INTERVAL_MS - clock.monotonic();
     if (!now && wait > 0) {
       cancelNextCheck ??= clock.after(wait, () => {
@@ -165,29 +188,47 @@ export function createWorker(options: WorkerOptions): Worker {
       });
       return;
     }
-    checking = true;
-    lastCheckAt = clock.monotonic();
-    engine
-      .renew(
-        [...running.values()].map(({ lease }) => lease),
-        leaseMs,
-      )
-      .then((lost) => {
-        for (const { jobId, fence } of lost) {
-          const attempt = running.get(jobId);
-          if (attempt?.lease.fence !== fence) continue;
-          attempt.controller.abort(
-            new TidingsError("LEASE_LOST", `Job ${jobId} is no longer this handler's.`),
-          );
-        }
-      })
-      .catch((error: unknown) => onError(error, "renewing leases"))
-      .finally(() => {
-        checking = false;
-      });
+    void renew();
   }
 
-  function launch(record: JobRecord): void {
+  /** A lease that is no longer held (canceled, taken over) stops its handler. */
+  function renew(): Promise<void> {
+    renewing ??= renewNow()
+      .catch((error: unknown) => onError(error, "renewing leases"))
+      .finally(() => {
+        renewing = undefined;
+      });
+    return renewing;
+  }
+
+  async function renewNow(): Promise<void> {
+    const begunAt = clock.monotonic();
+    lastCheckAt = begunAt;
+    const asked = [...running.values()];
+    const lost = await engine.renew(
+      asked.map(({ lease }) => lease),
+      leaseMs,
+    );
+    for (const attempt of asked) {
+      const { jobId, fence } = attempt.lease;
+      if (!lost.some((lease) => lease.jobId === jobId && lease.fence === fence)) {
+        attempt.heldUntil = begunAt + leaseMs;
+        continue;
+      }
+      attempt.controller.abort(new TidingsError("LEASE_LOST", `Job ${jobId} is no longer this handler's.`));
+    }
+  }
+
+  /** Before a write: finds out whose the job is when its lease may have run out, as when the loop was blocked. */
+  function confirmLease(jobId: string): Promise<void> | undefined {
+    const attempt = running.get(jobId);
+    if (attempt === undefined || clock.monotonic() < attempt.heldUntil) return undefined;
+    noticeBlock();
+    // One that is under way may have been asked before the lease ran out.
+    return renew().then(() => (clock.monotonic() < attempt.heldUntil ? undefined : renew()));
+  }
+
+  function launch(record: JobRecord, claimedAt: number): void {
     const { jobId, jobType } = record.job;
     const definition = jobs.get(jobType);
     if (definition === undefined) return;
@@ -195,15 +236,30 @@ export function createWorker(options: WorkerOptions): Worker {
     const lease = { owner: record.owner, jobId, fence: record.fence };
     const { signal } = controller;
     const onLost = (error: TidingsError): void => controller.abort(error);
-    const attempt = createAttempt({ engine, clock, definition, record, limits, signal, onLost });
+    const attempt = createAttempt({
+      ...{ engine, clock, definition, record, limits, signal, onLost },
+      confirmLease: () => confirmLease(jobId),
+    });
+    const end = {
+      engine,
+      clock,
+      random,
+      limits,
+      leaseMs,
+      definition,
+      record,
+      attempt,
+      isClosing: () => closing,
+    };
     const handling = handle(record, definition, attempt, signal);
-    const settled = run(record, definition, attempt, handling, controller)
+    const returned = handling.catch(() => undefined);
+    const settled = run(end, handling, controller)
       .catch((error: unknown) => onError(error, `settling job ${jobId}`))
       .finally(() => {
         running.delete(jobId);
         void claim();
       });
-    running.set(jobId, { lease, controller, settled, returned: handling.catch(() => undefined) });
+    running.set(jobId, { lease, heldUntil: claimedAt + leaseMs, controller, settled, returned });
   }
 
   async function handle(
@@ -221,12 +277,11 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   async function run(
-    record: JobRecord,
-    definition: AnyJobDefinition,
-    attempt: Attempt,
+    end: EndOptions,
     handling: Promise<JobOutcome | undefined>,
     controller: AbortController,
   ): Promise<void> {
+    const { attempt, definition, record } = end;
     const { jobId } = record.job;
     const { signal } = controller;
     const cancelTimeout = clock.after(definition.timeoutMs, () =>
@@ -241,98 +296,14 @@ export function createWorker(options: WorkerOptions): Worker {
       const outcome = await firstOf(handling, signal);
       // A handler may have left calls without awaiting them: they come before its end.
       await firstOf(attempt.written(), signal);
-      await complete(record, definition, attempt, outcome ?? {});
+      const confirming = confirmLease(jobId);
+      if (confirming !== undefined) await firstOf(confirming, signal);
+      await completeAttempt(end, outcome ?? {});
     } catch (thrown) {
-      await giveUp(record, attempt, signal.aborted ? { stopped: signal.reason } : { thrown });
+      await giveUpAttempt(end, signal.aborted ? { stopped: signal.reason } : { thrown });
     } finally {
       cancelTimeout();
       attempt.end();
-    }
-  }
-
-  async function complete(
-    record: JobRecord,
-    definition: AnyJobDefinition,
-    attempt: Attempt,
-    outcome: JobOutcome,
-  ): Promise<void> {
-    attempt.end();
-    const { summary, result } = outcome;
-    const { jobId } = record.job;
-    await settle(record, attempt, result, {
-      type: "complete",
-      ...(summary === undefined ? {} : { summary: String(summary) }),
-      resultResourceId: definition.resultResource(jobId),
-      reports: boundariesBetween(definition.stages, 0, 100),
-    });
-  }
-
-  /** The attempt ended early: by an error, or because it was stopped. */
-  async function giveUp(
-    record: JobRecord,
-    attempt: Attempt,
-    why: { readonly stopped: unknown } | { readonly thrown: unknown },
-  ): Promise<void> {
-    attempt.end();
-    const reason = "stopped" in why ? why.stopped : why.thrown;
-    const error = describeFailure(reason);
-    // Only who stopped the attempt can say that it needs no end; a handler's own code means nothing here.
-    if ("stopped" in why && (error.code === "LEASE_LOST" || error.code === "JOB_CANCELED")) return;
-    if ("stopped" in why && error.code === "WORKER_STOPPED") {
-      return settle(record, attempt, undefined, { type: "retry", error, delayMs: 0 });
-    }
-    const failures = record.job.failures + 1;
-    const delayMs = reason instanceof RetryAfter ? reason.delayMs : backoffMs(failures, random);
-    const final = !error.retryable || failures >= record.maxAttempts;
-    await settle(
-      record,
-      attempt,
-      undefined,
-      final ? { type: "fail", error } : { type: "retry", error, delayMs },
-    );
-  }
-
-  /** Writes the end of an attempt. A store that is busy is tried again for as long as the lease may hold, a full one until it has room. */
-  async function settle(
-    record: JobRecord,
-    attempt: Attempt,
-    result: unknown,
-    command: Command,
-  ): Promise<void> {
-    const { owner, fence } = record;
-    const { jobId } = record.job;
-    const counts = attempt.takeCounts();
-    const noted = withEffects(undefined, attempt.takeEffects());
-    const giveUpAt = clock.monotonic() + leaseMs;
-    for (let tries = 1; ; tries += 1) {
-      try {
-        await engine.apply({
-          owner,
-          jobId,
-          fence,
-          command,
-          limits,
-          ...(result === undefined ? {} : { result }),
-          ...(counts ? { counts } : {}),
-          ...noted,
-        });
-        return;
-      } catch (error) {
-        const info = describeFailure(error);
-        if (!info.retryable && command.type === "complete") {
-          // What the handler returned cannot be stored: that is the handler's failure, and the job must end.
-          command = { type: "fail", error: info };
-          result = undefined;
-        } else if (
-          !info.retryable ||
-          closing ||
-          (clock.monotonic() >= giveUpAt && info.code !== "STORE_FULL")
-        ) {
-          throw error;
-        } else {
-          await delay(Math.min(2_000, 50 * 2 ** tries));
-        }
-      }
     }
   }
 

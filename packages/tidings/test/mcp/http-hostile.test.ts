@@ -250,7 +250,7 @@ describe("a reader that takes nothing", () => {
   it("that left before its stream opened leaves nothing behind", async () => {
     const arrived = createGate();
     const gate = createGate();
-    let tails = 0;
+    let subscriptions = 0;
     const slow = (tidings: Tidings): Tidings => ({
       ...tidings,
       async head(owner) {
@@ -258,13 +258,16 @@ describe("a reader that takes nothing", () => {
         await gate.opened;
         return tidings.head(owner);
       },
-      async *tail(request) {
-        tails++;
-        try {
-          yield* tidings.tail(request);
-        } finally {
-          tails--;
-        }
+      async subscribe(request, subscriber) {
+        const subscription = await tidings.subscribe(request, subscriber);
+        subscriptions++;
+        return {
+          ...subscription,
+          stop() {
+            subscriptions--;
+            subscription.stop();
+          },
+        };
       },
     });
     const world = await createWorld({ wrap: slow });
@@ -289,7 +292,7 @@ describe("a reader that takes nothing", () => {
     await expect.poll(() => responses.every((res) => res.destroyed)).toBe(true);
     gate.open();
     expect(await Promise.all(handled)).toEqual([true, true]);
-    expect(tails).toBe(0);
+    expect(subscriptions).toBe(0);
     await world.close();
     expect(world.errors).toEqual([]);
   });

@@ -98,7 +98,7 @@ export interface World {
   close(): Promise<void>;
 }
 
-/** Requests that carry `Authorization: Bearer NAME` are NAME's. */
+/** Without a verifier, requests that carry `Authorization: Bearer NAME` are NAME's, as a middleware would have it. */
 function authOf(req: IncomingMessage): AuthInfo | undefined {
   const token = req.headers.authorization?.replace(/^Bearer /, "");
   return token === undefined ? undefined : { token, clientId: token, scopes: [] };
@@ -134,7 +134,7 @@ export async function createWorld(
       rpc: typeof rpc === "string" ? rpc : undefined,
     });
     const auth = authOf(req);
-    if (auth !== undefined) Object.assign(req, { auth });
+    if (auth !== undefined && options.auth === undefined) Object.assign(req, { auth });
     if (!(await handler.handle(req, res))) {
       res.writeHead(404);
       res.end("not ours");

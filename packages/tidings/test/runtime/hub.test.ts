@@ -1,88 +1,8 @@
 import fc from "fast-check";
-import { describe, expect, onTestFinished, test } from "vitest";
-import type { Engine, EventFilter } from "../../src/engine/engine.ts";
-import { createMemoryEngine } from "../../src/engine/memory/engine.ts";
-import { systemClock, systemRandom } from "../../src/engine/system-clock.ts";
+import { describe, expect, test } from "vitest";
+import type { EventFilter } from "../../src/engine/engine.ts";
 import type { TidingsEvent } from "../../src/model/event.ts";
-import { createHub } from "../../src/runtime/hub.ts";
-import type { Subscription, TailItem } from "../../src/runtime/tidings.ts";
-
-const sealOf = (owner: string) => (position: number) => `${owner}/${position}`;
-const faults: unknown[] = [];
-const onError = (fault: unknown) => void faults.push(fault);
-
-function open(): { engine: Engine; hub: ReturnType<typeof createHub> } {
-  const engine = createMemoryEngine({ clock: systemClock, random: systemRandom });
-  onTestFinished(() => engine.close());
-  return { engine, hub: createHub({ engine, sealOf, onError }) };
-}
-
-let events = 0;
-
-/** An event that concerns no job, of one of a few resources and runs. */
-function makeEvent(resourceId: string, correlationId?: string): TidingsEvent {
-  events += 1;
-  const about = correlationId === undefined ? {} : { correlationId };
-  const eventId = `evt_${events}`;
-  const timestamp = "2026-12-01T10:15:00.000Z";
-  return { eventId, type: "resource.updated", timestamp, resourceId, changeType: "changed", ...about };
-}
-
-/** Takes up to `room` items, then says that it is full. */
-function createReader() {
-  const told: TailItem[] = [];
-  const failures: unknown[] = [];
-  let room = Number.POSITIVE_INFINITY;
-  let subscription: Subscription | undefined;
-  return {
-    told,
-    failures,
-    subscriber: {
-      take(items: readonly TailItem[]) {
-        const taken = Math.min(items.length, room);
-        told.push(...items.slice(0, taken));
-        room -= taken;
-        return taken;
-      },
-      fail: (error: unknown) => void failures.push(error),
-    },
-    begun(it: Subscription) {
-      subscription = it;
-    },
-    make(places: number) {
-      room = places;
-      subscription?.resume();
-    },
-    stop: () => subscription?.stop(),
-    ids: () => told.map((item) => (item.kind === "event" ? item.event.eventId : "gap")),
-  };
-}
-
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
-
-/** Lets everything happen that is on its way. */
-async function settle(): Promise<void> {
-  for (let turns = 0; turns < 40; turns += 1) await turn();
-}
-
-/** What is read is on its way for a while, and others commit meanwhile. */
-function withLag(engine: Engine, lags: readonly number[]): Engine {
-  let readings = 0;
-  return {
-    ...engine,
-    async read(...request) {
-      const reading = await engine.read(...request);
-      const lag = lags[readings++ % lags.length] ?? 0;
-      for (let turns = 0; turns < lag; turns += 1) await turn();
-      return reading;
-    },
-  };
-}
-
-async function storyOf(engine: Engine, owner: string, filter: EventFilter, after = 0): Promise<string[]> {
-  const { entries } = await engine.read(owner, filter, after, 10_000);
-  return entries.map(({ event }) => event.eventId);
-}
+import { createReader, faults, makeEvent, open, settle, storyOf, turn } from "./hub-readers.ts";
 
 const filters: readonly EventFilter[] = [
   {},
@@ -132,8 +52,7 @@ describe("subscribers of one owner's log", () => {
         ),
         fc.array(fc.nat(4), { minLength: 1, maxLength: 7 }),
         async (steps, lags) => {
-          const engine = createMemoryEngine({ clock: systemClock, random: systemRandom });
-          const hub = createHub({ engine: withLag(engine, lags), sealOf, onError });
+          const { engine, hub } = open(lags);
           const readers: { reader: ReturnType<typeof createReader>; filter: EventFilter; after: number }[] =
             [];
           const stopped = new Set<unknown>();
@@ -171,10 +90,72 @@ describe("subscribers of one owner's log", () => {
             expect(told).toEqual(stopped.has(entry) ? expected.slice(0, told.length) : expected);
             expect(entry.reader.failures).toEqual([]);
           }
-          await engine.close();
         },
       ),
       { numRuns: 500 },
+    );
+  });
+
+  test("miss nothing that was removed from the log without a gap in its place", async () => {
+    const step = fc.oneof(
+      {
+        weight: 4,
+        arbitrary: fc.record({ kind: fc.constant("commit" as const), count: fc.integer({ min: 1, max: 6 }) }),
+      },
+      { weight: 1, arbitrary: fc.record({ kind: fc.constant("commit" as const), count: fc.constant(300) }) },
+      { weight: 2, arbitrary: fc.record({ kind: fc.constant("prune" as const), count: fc.nat(20) }) },
+      {
+        weight: 4,
+        arbitrary: fc.record({ kind: fc.constant("make" as const), which: fc.nat(19), room: fc.nat(50) }),
+      },
+      { weight: 3, arbitrary: fc.constant({ kind: "turn" as const }) },
+      { weight: 1, arbitrary: fc.constant({ kind: "settle" as const }) },
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { maxLength: 30 }),
+        fc.array(fc.nat(4), { minLength: 1, maxLength: 7 }),
+        async (steps, lags) => {
+          const { engine, hub } = open(lags);
+          const readers = Array.from({ length: 20 }, createReader);
+          for (const [index, reader] of readers.entries()) {
+            if (index < 4) reader.make(index);
+            reader.begun(hub.subscribe("ann", {}, 0, reader.subscriber));
+          }
+          const published: string[] = [];
+          for (const step of steps) {
+            if (step.kind === "commit") {
+              const made = Array.from({ length: step.count }, () => makeEvent("resource:a"));
+              published.push(...made.map(({ eventId }) => eventId));
+              await engine.publish("ann", made);
+            } else if (step.kind === "prune") {
+              await engine.prune({ keepEvents: step.count });
+              hub.forget();
+            } else if (step.kind === "make") readers[step.which]?.make(step.room);
+            else if (step.kind === "turn") await turn();
+            else await settle();
+          }
+          for (const reader of readers) reader.make(Number.POSITIVE_INFINITY);
+          await settle();
+          for (const reader of readers) {
+            let next = 0;
+            let gap = false;
+            for (const id of [...reader.ids(), undefined]) {
+              if (id === "gap") {
+                gap = true;
+                continue;
+              }
+              const at = id === undefined ? published.length : published.indexOf(id, next);
+              expect(at).toBeGreaterThanOrEqual(next);
+              if (!gap) expect(at).toBe(next);
+              next = at + 1;
+              gap = false;
+            }
+            expect(reader.failures).toEqual([]);
+          }
+        },
+      ),
+      { numRuns: 60 },
     );
   });
 
@@ -189,29 +170,6 @@ describe("subscribers of one owner's log", () => {
     expect(first).toBeDefined();
     expect(first).toBe(second);
     expect(first?.cursor).toBe("ann/1");
-  });
-
-  test("cost one reading of the log for each commit, however many they are", async () => {
-    const { engine } = open();
-    let readings = 0;
-    const counting: Engine = {
-      ...engine,
-      read(...request) {
-        readings += 1;
-        return engine.read(...request);
-      },
-    };
-    const hub = createHub({ engine: counting, sealOf, onError });
-    const readers = Array.from({ length: 200 }, createReader);
-    for (const reader of readers) reader.begun(hub.subscribe("ann", {}, 0, reader.subscriber));
-    await settle();
-    readings = 0;
-    for (let commits = 0; commits < 10; commits += 1) {
-      await engine.publish("ann", [makeEvent("resource:a")]);
-      await settle();
-    }
-    expect(readers.map(({ told }) => told.length)).toEqual(readers.map(() => 10));
-    expect(readings).toBe(10);
   });
 
   test("hear of events that were removed before they could be told", async () => {
@@ -257,6 +215,46 @@ describe("subscribers of one owner's log", () => {
     await settle();
     expect(failures).toEqual([new Error("a bug")]);
     expect(reader.told).toHaveLength(2);
+  });
+
+  test("that throw even when they are told so are reported", async () => {
+    const { engine, hub } = open();
+    const bug = new Error("another bug");
+    const subscriber = {
+      take(): number {
+        throw new Error("a bug");
+      },
+      fail() {
+        throw bug;
+      },
+    };
+    const reader = createReader();
+    for (const each of [subscriber, reader.subscriber]) hub.subscribe("ann", {}, 0, each);
+    await settle();
+    await engine.publish("ann", [makeEvent("resource:a")]);
+    await settle();
+    expect(faults.splice(0)).toEqual([bug]);
+    expect(reader.told).toHaveLength(1);
+  });
+
+  test("may stop each other while they are told", async () => {
+    const { engine, hub } = open();
+    const second = createReader();
+    const first = createReader();
+    const take = first.subscriber.take;
+    first.subscriber.take = (items) => {
+      second.stop();
+      first.stop();
+      return take(items);
+    };
+    const third = createReader();
+    for (const reader of [first, second, third]) reader.begun(hub.subscribe("ann", {}, 0, reader.subscriber));
+    await settle();
+    for (let commits = 0; commits < 2; commits += 1) {
+      await engine.publish("ann", [makeEvent("resource:a")]);
+      await settle();
+    }
+    expect([first, second, third].map(({ told }) => told.length)).toEqual([1, 0, 2]);
   });
 
   test("learn that the store was closed", async () => {

@@ -2,11 +2,16 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import type { Tidings } from "tidings";
+import { defineJob, type Tidings, type TidingsError } from "tidings";
+import { createManualClock } from "tidings/testing";
 import { expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import type { Engine } from "../../src/engine/engine.ts";
+import { createMemoryEngine } from "../../src/engine/memory/index.ts";
+import { systemRandom } from "../../src/engine/system-clock.ts";
 import { makeFolder } from "../engine/folder.ts";
 import { rows } from "./isolate/rows.ts";
-import { open, storyOf, typesOf } from "./story.ts";
+import { open, signalOf, storyOf, typesOf } from "./story.ts";
 
 interface Worker {
   readonly process: ChildProcess;
@@ -74,3 +79,50 @@ test("FC-36: with a blocked event loop, it is told so and its writes are refused
   await expectWhole(tidings, jobId, second);
   expect(first.errors).toContain("LOOP_BLOCKED");
 });
+
+test.each([
+  { still: "its own", writes: 2, ending: "job.completed" },
+  { still: "somebody else's", writes: 0, ending: "job.started" },
+])(
+  "held up for longer than its lease, a handler asks before it writes; the job is $still",
+  async ({ still, writes, ending }) => {
+    const manual = createManualClock();
+    let heldUpMs = 0;
+    const clock = { ...manual, monotonic: () => manual.monotonic() + heldUpMs };
+    const engine = createMemoryEngine({ clock: manual, random: systemRandom });
+    const calls: string[] = [];
+    const store: Engine = {
+      ...engine,
+      async renew(leases, leaseMs) {
+        calls.push("renew");
+        return still === "its own" ? engine.renew(leases, leaseMs) : leases;
+      },
+      apply(change) {
+        calls.push("apply");
+        return engine.apply(change);
+      },
+    };
+    const told: unknown[] = [];
+    const returned = signalOf<unknown>();
+    const slow = defineJob("slow", {
+      input: z.object({}),
+      async run(_, { checkpoint }) {
+        heldUpMs = 60_000;
+        await checkpoint({ row: 1 }).then(returned.resolve, (error: TidingsError) => {
+          returned.resolve(error.code);
+          throw error;
+        });
+      },
+    });
+    const tidings = await open({ store, jobs: [slow], clock, onError: (error) => void told.push(error) });
+    const { jobId } = await tidings.start(slow, {});
+    expect(await returned.promise).toBe(still === "its own" ? undefined : "LEASE_LOST");
+    const story = await storyOf(tidings, jobId, ({ type }) => type === ending);
+    expect(story.at(-1)?.type).toBe(ending);
+    expect(calls[0]).toBe("renew");
+    expect(calls.filter((call) => call === "apply")).toHaveLength(writes);
+    expect(told).toEqual([
+      expect.objectContaining({ code: "LOOP_BLOCKED", message: expect.stringContaining(jobId) }),
+    ]);
+  },
+);

@@ -7,7 +7,7 @@ export function allowOrigin(req: IncomingMessage, res: ServerResponse): void {
   res.appendHeader("Vary", "Origin");
   if (origin === undefined) return;
   res.setHeader("Access-Control-Allow-Origin", origin);
-  res.setHeader("Access-Control-Expose-Headers", "Mcp-Session-Id");
+  res.setHeader("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate");
 }
 
 export function sendPreflight(req: IncomingMessage, res: ServerResponse, methods: readonly string[]): void {

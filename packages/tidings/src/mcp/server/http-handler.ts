@@ -27,8 +27,10 @@ import { printError } from "../../runtime/print-error.ts";
 import type { Tidings } from "../../runtime/tidings.ts";
 import { INVALID_PARAMS, isHidden, toRpcError, toTidingsError } from "../error.ts";
 import { REVISION as MODERN_REVISION } from "../wire/2026-07-28.ts";
+import type { AccessOptions, Identity } from "./access.ts";
+import { createAccess } from "./access.ts";
 import { allowOrigin, sendPreflight } from "./cors.ts";
-import { serveJobEvents, serveLog, serveSnapshot } from "./http-jobs.ts";
+import { serveCancel, serveJobEvents, serveLog, serveSnapshot } from "./http-jobs.ts";
 import {
   forward,
   readJson,
@@ -43,6 +45,7 @@ import {
 import type { Route, RouteOptions } from "./http-route.ts";
 import { methodsOf, routeOf } from "./http-route.ts";
 import { createStreams } from "./http-streams.ts";
+import { createJobTokens } from "./job-token.ts";
 import { serveListen } from "./listen.ts";
 import { asListen, judgeListen } from "./listen-judge.ts";
 import type { OwnerOf } from "./owner.ts";
@@ -51,12 +54,13 @@ import { adopt, innerOf } from "./register-job.ts";
 import type { GuardOptions } from "./request-guard.ts";
 import { findForbidden } from "./request-guard.ts";
 import { createSessions } from "./sessions.ts";
+import { closeWhenSlow } from "./slow-body.ts";
 
 /** How MCP, snapshots and event streams are served over HTTP. */
-export interface HttpHandlerOptions extends GuardOptions, Partial<RouteOptions> {
+export interface HttpHandlerOptions extends GuardOptions, AccessOptions, Partial<RouteOptions> {
   /** Makes a server: one for each request of 2026-07-28, one for each session of 2025-11-25. It calls `registerJob`. */
   readonly server: McpServerFactory;
-  /** Whose jobs a request is about, on every path. Default: the verified token's subject or client (`req.auth`), else `local`. */
+  /** Whose jobs a request is about, on every path. Default: the verified token's issuer and subject, else `local`; see `defaultOwner`. */
   readonly owner?: OwnerOf;
   /**
    * Where your program says that lists or resources changed; listens of 2026-07-28 hear it. It knows no owners:
@@ -95,6 +99,12 @@ export interface HttpHandler {
    * @param parsedBody - The JSON body, when a framework has read it already. Default: `req.body`.
    */
   handle(req: HttpRequest, res: ServerResponse, parsedBody?: unknown): Promise<boolean>;
+  /**
+   * Whose request it is, for addresses of your own beside ours: the owner that ours go by. One that nobody may make is
+   * answered here, with 401, 403 or 503, and gives undefined. Host and Origin are not looked at; see `findForbidden`.
+   * Never rejects.
+   */
+  identify(req: HttpRequest, res: ServerResponse): Promise<string | undefined>;
   /** Ends all streams in good order and closes all sessions. Later requests are answered with 503. */
   close(): Promise<void>;
 }
@@ -119,10 +129,18 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
     if (!(error instanceof TidingsError && error.code === "STORE_CLOSED"))
       (options.onError ?? printError)(error, during);
   };
-  const routes: RouteOptions = {
+  const access = createAccess({
+    ...options,
+    ownerOf,
+    tokens: createJobTokens(tidings, clock),
+    clock,
+    onError,
+  });
+  const routes = {
     mcpPath: options.mcpPath ?? "/mcp",
     jobsPath: options.jobsPath ?? "/jobs",
     eventsPath: options.eventsPath ?? "/events",
+    metadataPath: access.metadataPath,
   };
   const capabilitiesOf = new WeakMap<Request, ServerCapabilities>();
   let closing: Promise<void> | undefined;
@@ -167,16 +185,19 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
       return refuse(route, res, 405, "METHOD_NOT_ALLOWED", message, { Allow: methods.join(", ") });
     }
     if (closing !== undefined) throw stopping();
-    const { auth: authInfo } = req;
-    const owner = ownerOf({ authInfo });
-    if (route.kind === "mcp") return serveMcp(req, res, route.target, owner, parsedBody);
-    const request = { req, res, owner, query: route.query };
-    const plain = { tidings, streams, onError };
+    if (route.kind === "metadata") return sendJson(res, 200, access.metadata);
+    const identity = await access.identify(req, res, route);
+    if (req.method === "GET") access.endAfter(identity, res);
+    if (route.kind === "mcp") return serveMcp(req, res, route.target, identity, parsedBody);
+    const request = { req, res, owner: identity.owner, query: route.query };
+    const plain = { tidings, streams, clock, onError };
     switch (route.kind) {
       case "job":
         return serveSnapshot(request, route.jobId, plain);
       case "job-events":
         return serveJobEvents(request, route.jobId, plain);
+      case "job-cancel":
+        return serveCancel(request, route.jobId, plain);
       case "events":
         return serveLog(request, plain);
     }
@@ -186,10 +207,10 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
     req: HttpRequest,
     res: ServerResponse,
     target: string,
-    owner: string,
+    identity: Identity,
     parsedBody: unknown,
   ): Promise<void> {
-    const { auth: authInfo } = req;
+    const { owner, authInfo } = identity;
     if (req.method !== "POST" && req.headers["mcp-session-id"] === undefined && isModern(req)) {
       const message = "MCP 2026-07-28 has no sessions: send requests by POST.";
       return sendRpcError(res, 405, { code: -32000, message }, null, { Allow: "POST" });
@@ -216,6 +237,7 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
     const judgement = await judgeListen(body, ask);
     if (judgement.verdict === "refused") return forward(judgement.answer, res);
     const capabilities = capabilitiesOf.get(webRequest) ?? {};
+    access.endAfter(identity, res);
     return serveListen(
       { res, owner, ...listen, server: { capabilities, info: judgement.info } },
       { tidings, streams, bus, clock, random, heartbeatMs, onError },
@@ -227,6 +249,7 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
       const route = routeOf(req.url, routes);
       if (route === undefined) return false;
       res.on("error", () => {});
+      closeWhenSlow(req, res, clock);
       try {
         await serve(route, req, res, parsedBody);
       } catch (error) {
@@ -237,6 +260,15 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
         else sendRpcError(res, statusOf(toTidingsError(error)), toRpcError(error));
       }
       return true;
+    },
+    async identify(req, res) {
+      try {
+        return (await access.identify(req, res)).owner;
+      } catch (error) {
+        if (isHidden(error)) onError(error, "finding a request's owner");
+        sendFailure(res, error);
+        return undefined;
+      }
     },
     close() {
       closing ??= (async () => {

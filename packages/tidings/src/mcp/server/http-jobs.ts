@@ -2,6 +2,7 @@
  * Plain HTTP for browsers and scripts.
  *
  *   GET /jobs/{jobId}          the snapshot, as get_job gives it
+ *   POST /jobs/{jobId}/cancel  stops the job, as cancel_job does; the snapshot
  *   GET /jobs/{jobId}/events   the job's story as server-sent events, from ?after= or Last-Event-ID, until its ending
  *   GET /events                the owner's whole log, from now or from a cursor, without an end; ?resourceId= narrows
  *
@@ -10,13 +11,16 @@
  * A cursor older than what is kept gives a first `event: snapshot`. A reconnect behind the end of a story gives 204.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Clock } from "../../model/clock.ts";
 import { TidingsError } from "../../model/error.ts";
 import { hasEnded, isEndType } from "../../model/job.ts";
 import { toFlat } from "../../model/projection/notification.ts";
+import { noteReader } from "../../runtime/reader.ts";
 import type { Delivery, Tidings } from "../../runtime/tidings.ts";
 import { snapshotsOf } from "./gap-snapshots.ts";
 import { sendJson } from "./http-message.ts";
 import type { Streams } from "./http-streams.ts";
+import { checkPolls } from "./poll-limit.ts";
 import { pushTo } from "./push.ts";
 import type { SseFrame, SseStream } from "./sse.ts";
 import { formatFrame, SSE_HEADERS } from "./sse.ts";
@@ -31,6 +35,7 @@ export interface PlainRequest {
 export interface PlainOptions {
   readonly tidings: Tidings;
   readonly streams: Streams;
+  readonly clock: Clock;
   readonly onError: (error: unknown, during: string) => void;
 }
 
@@ -41,9 +46,20 @@ const PAGE = 200;
 export async function serveSnapshot(
   { res, owner }: PlainRequest,
   jobId: string,
+  { tidings, clock }: PlainOptions,
+): Promise<void> {
+  checkPolls(tidings, clock, owner);
+  sendJson(res, 200, await snapshotOf(tidings, owner, jobId));
+}
+
+/** @throws TidingsError JOB_NOT_FOUND */
+export async function serveCancel(
+  { res, owner }: PlainRequest,
+  jobId: string,
   { tidings }: PlainOptions,
 ): Promise<void> {
-  sendJson(res, 200, await snapshotOf(tidings, owner, jobId));
+  await snapshotOf(tidings, owner, jobId);
+  sendJson(res, 200, await tidings.cancel(owner, jobId, { canceledBy: "user" }));
 }
 
 /** @throws TidingsError before the first byte: JOB_NOT_FOUND, BAD_CURSOR, TOO_MANY_REQUESTS */
@@ -66,8 +82,12 @@ export async function serveJobEvents(
   }
   if (req.method === "HEAD") return sendHead(res);
   const stream = streams.open(owner, res);
+  const note = (cursor: string, leaves: boolean) =>
+    noteReader(tidings, options.clock, { owner, jobId, name: req.headers["user-agent"], cursor, leaves });
   await run(stream, options, () =>
-    ended ? replay(stream, request, jobId, after, tidings) : follow(stream, request, jobId, after, tidings),
+    ended
+      ? replay(stream, request, jobId, after, tidings)
+      : follow(stream, request, jobId, after, tidings, note),
   );
 }
 
@@ -89,9 +109,9 @@ export async function serveLog(request: PlainRequest, options: PlainOptions): Pr
       { owner, ...filter, after },
       {
         toText,
-        async gapToText(cursor) {
+        async gapToFrames(cursor) {
           const jobs = resourceIds.length === 0 ? await snapshotsOf(tidings, owner, {}) : [];
-          return formatFrame({ id: cursor, event: "snapshot", data: { jobs, cursor } });
+          return [{ id: cursor, event: "snapshot", data: { jobs, cursor } }];
         },
       },
     ),
@@ -99,19 +119,26 @@ export async function serveLog(request: PlainRequest, options: PlainOptions): Pr
 }
 
 /** A job that goes on: from the cursor to its ending, as it happens. */
-function follow(
+async function follow(
   stream: SseStream,
   { owner }: PlainRequest,
   jobId: string,
   after: string | undefined,
   tidings: Tidings,
+  note: (cursor: string, leaves: boolean) => void,
 ): Promise<void> {
   const request = { owner, jobIds: [jobId], ...(after === undefined ? {} : { after }) };
-  return pushTo(stream, tidings, request, {
+  let told = after;
+  await pushTo(stream, tidings, request, {
     toText,
-    gapToText: async (id) => formatFrame({ id, event: "snapshot", data: await tidings.get(owner, jobId) }),
+    onTold({ cursor }) {
+      told = cursor;
+      note(cursor, false);
+    },
+    gapToFrames: async (id) => [{ id, event: "snapshot", data: await tidings.get(owner, jobId) }],
     isLast: ({ event }) => isEndType(event.type),
   });
+  if (told !== undefined) note(told, true);
 }
 
 /** A job that has ended: what is kept of its story after the cursor, with what was told behind its ending. */
@@ -132,8 +159,8 @@ async function replay(
       const data = await tidings.get(owner, jobId);
       await stream.send({ event: "snapshot", data, ...(id === undefined ? {} : { id }) });
     }
-    for (const delivery of page.events) {
-      if (!(await stream.send(toFrame(delivery)))) return;
+    for (let texts = page.events.map(toText); texts.length > 0; texts = texts.slice(stream.take(texts))) {
+      if (!(await stream.room())) return;
     }
     if (!page.hasMore) return;
     cursor = page.cursor;

@@ -182,8 +182,14 @@ export function sendFailure(res: ServerResponse, error: unknown): void {
   if (res.headersSent) return void res.destroy();
   const known = toTidingsError(error);
   // The rest of a refused body is not read: the connection cannot be used again.
-  const headers = known.code === "PAYLOAD_TOO_LARGE" ? CLOSING : {};
-  sendJson(res, statusOf(known), { error: known.toInfo() }, headers);
+  const closing = known.code === "PAYLOAD_TOO_LARGE" ? CLOSING : {};
+  sendJson(res, statusOf(known), { error: known.toInfo() }, { ...closing, ...patienceOf(known) });
+}
+
+/** When to ask again, for errors that pass by themselves. */
+export function patienceOf({ data }: TidingsError): Readonly<Record<string, string>> {
+  const ms = data?.retryAfterMs;
+  return typeof ms === "number" ? { "Retry-After": String(Math.ceil(ms / 1_000)) } : {};
 }
 
 const CLOSING = { Connection: "close" };

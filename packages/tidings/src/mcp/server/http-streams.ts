@@ -45,7 +45,7 @@ export function createStreams(options: StreamsOptions): Streams {
       throw new TidingsError(
         "TOO_MANY_REQUESTS",
         `You have ${maxStreamsPerOwner} event streams open, and no more are allowed.`,
-        { hint: "Close one of them first." },
+        { hint: "Close one of them first.", data: { limit: maxStreamsPerOwner, retryAfterMs: 5_000 } },
       );
     },
     open(owner, res, { opening, farewell, headers } = {}) {

@@ -2,10 +2,13 @@
 import type { CallToolResult, McpServer, ServerContext, ToolAnnotations } from "@modelcontextprotocol/server";
 import type { Clock } from "../../model/clock.ts";
 import type { Infer, ObjectSchema } from "../../model/schema.ts";
+import { noteReader } from "../../runtime/reader.ts";
 import type { Tidings } from "../../runtime/tidings.ts";
 import { isHidden } from "../error.ts";
 import { readJobEvents } from "./job-events-tool.ts";
+import { createJobTokens, JOB_TOKEN_META_KEY } from "./job-token.ts";
 import type { OwnerOf } from "./owner.ts";
+import { checkPolls } from "./poll-limit.ts";
 import type { SessionEvents } from "./session-events.ts";
 import { toAnswer, toErrorAnswer } from "./tool-answer.ts";
 import {
@@ -44,6 +47,8 @@ export interface ToolOptions {
   readonly inputSchema: object;
   readonly annotations: ToolAnnotations;
   readonly meta: Record<string, unknown> | undefined;
+  /** The answer names a job of the caller: a token for it goes along, where only apps look and no model. */
+  readonly grantsJob?: boolean;
 }
 
 /** Whose request a callback of the server is answering. */
@@ -55,7 +60,7 @@ export function ownerIn({ ownerOf }: JobServer, context: ServerContext): string 
 export function registerTool(
   jobServer: JobServer,
   name: string,
-  { title, description, inputSchema, annotations, meta }: ToolOptions,
+  { title, description, inputSchema, annotations, meta, grantsJob = false }: ToolOptions,
   call: (args: Readonly<Record<string, unknown>>, caller: Caller) => Promise<object>,
 ): void {
   const { session, report } = jobServer;
@@ -72,13 +77,21 @@ export function registerTool(
       try {
         const owner = ownerIn(jobServer, context);
         await session.offer(context, owner);
-        return toAnswer(await call(args, { owner, context }));
+        const content = await call(args, { owner, context });
+        // Without a sign-in a browser needs no token either.
+        const isSignedIn = context.http?.authInfo !== undefined;
+        return toAnswer(content, grantsJob && isSignedIn ? tokenMeta(jobServer, owner, content) : undefined);
       } catch (error) {
         if (isHidden(error)) report(error);
         return toErrorAnswer(error);
       }
     },
   );
+}
+
+function tokenMeta({ tidings, clock }: JobServer, owner: string, content: object): Record<string, unknown> {
+  const { jobId } = content as { readonly jobId: string };
+  return { [JOB_TOKEN_META_KEY]: createJobTokens(tidings, clock).mint(owner, jobId) };
 }
 
 /** Registers the shared tools. */
@@ -103,9 +116,13 @@ export function registerJobTools(jobServer: JobServer): void {
       title: "Look at a job",
       description:
         "Says how a job stands: status, percentage, stage, counts, and its summary and resultResourceId or its error once it has ended.",
+      grantsJob: true,
       annotations: { readOnlyHint: true, openWorldHint: false },
     },
-    ({ jobId }, { owner }) => tidings.get(owner, jobId),
+    async ({ jobId }, { owner }) => {
+      checkPolls(tidings, jobServer.clock, owner);
+      return tidings.get(owner, jobId);
+    },
   );
 
   register(
@@ -117,8 +134,15 @@ export function registerJobTools(jobServer: JobServer): void {
       annotations: { readOnlyHint: true, openWorldHint: false },
       meta: { ui: { visibility: ["app"] } },
     },
-    (request, { owner, context }) =>
-      readJobEvents(tidings, owner, request, { clock: jobServer.clock, signal: context.mcpReq.signal }),
+    async (request, { owner, context }) => {
+      const { clock, server } = jobServer;
+      checkPolls(tidings, clock, owner);
+      const answer = await readJobEvents(tidings, owner, request, { clock, signal: context.mcpReq.signal });
+      const { jobId } = request;
+      const name = server.server.getClientVersion()?.name;
+      noteReader(tidings, clock, { owner, jobId, name, cursor: answer.cursor });
+      return answer;
+    },
   );
 
   register(
@@ -141,6 +165,7 @@ export function registerJobTools(jobServer: JobServer): void {
       title: "Start an ended job again",
       description:
         "Starts a new job with the input of an ended one and answers with its jobId. Asked again, it answers with the same new job.",
+      grantsJob: true,
       annotations: {
         readOnlyHint: false,
         destructiveHint: false,

@@ -140,11 +140,10 @@ async function tellResources(listening: Listening, uris: readonly string[]): Pro
   await pushTo(stream, tidings, request, {
     toText: (item) =>
       urisOf(item, uris)
-        .map((uri) => formatFrame(toFrame(toResourceUpdate(uri, item), id)))
+        .map((uri) => textOf(item, uri, id))
         .join(""),
     // The standard's plain form: something changed, read it again.
-    gapToText: async (cursor) =>
-      uris.map((uri) => formatFrame(toFrame(toPlainUpdate(uri, cursor), id))).join(""),
+    gapToFrames: async (cursor) => uris.map((uri) => toFrame(toPlainUpdate(uri, cursor), id)),
   });
 }
 
@@ -167,13 +166,13 @@ async function tellJobs(listening: Listening, jobs: JobsFilter): Promise<void> {
       tidings,
       { owner, ...filter, after },
       {
-        toText(item) {
+        toText: (item) => textOf(item, undefined, id),
+        onTold(item) {
           cursor = item.cursor;
-          return toEventText(item, id);
         },
-        async gapToText(lost) {
+        async gapToFrames(lost) {
           const snapshots = await snapshotsOf(tidings, owner, filter);
-          return formatFrame(toFrame(toGapNotification(snapshots, lost), id));
+          return [toFrame(toGapNotification(snapshots, lost), id)];
         },
       },
     );
@@ -184,15 +183,25 @@ async function tellJobs(listening: Listening, jobs: JobsFilter): Promise<void> {
 
 /** Stands for the id of a listen in a text that all listens share. Random, so that no event can contain it. */
 const ANY_ID = systemRandom.id();
-const TEXTS = new WeakMap<Delivery, readonly string[]>();
+const TEXTS = new WeakMap<Delivery, Map<string | undefined, readonly string[]>>();
 
-/** Every stream is given the same objects, so an event is written out once for all listens, up to their ids. */
-function toEventText(delivery: Delivery, id: RequestId): string {
-  let parts = TEXTS.get(delivery);
+/**
+ * An event as the update of a resource, or as its own notification without one. Every stream is given the same objects,
+ * so a text is made once for all listens, up to their ids.
+ */
+function textOf(delivery: Delivery, uri: string | undefined, id: RequestId): string {
+  let texts = TEXTS.get(delivery);
+  if (texts === undefined) {
+    texts = new Map();
+    TEXTS.set(delivery, texts);
+  }
+  let parts = texts.get(uri);
   if (parts === undefined) {
-    const frame = { event: "message", data: { jsonrpc: "2.0", ...toEventNotification(delivery, ANY_ID) } };
+    const notification =
+      uri === undefined ? toEventNotification(delivery, ANY_ID) : toResourceUpdate(uri, delivery, ANY_ID);
+    const frame: SseFrame = { event: "message", data: { jsonrpc: "2.0", ...notification } };
     parts = formatFrame(frame).split(JSON.stringify(ANY_ID));
-    TEXTS.set(delivery, parts);
+    texts.set(uri, parts);
   }
   return parts.join(JSON.stringify(id));
 }

@@ -9,12 +9,15 @@ export type OwnerOf = (who: { readonly authInfo?: AuthInfo | undefined }) => str
 export const LOCAL_OWNER = "local";
 
 /**
- * The subject of the verified token (`authInfo.extra.sub`), else its client; `local` without authentication.
+ * The subject of the verified token (`authInfo.extra.sub`), else its client; `local` without authentication. A token
+ * that names its issuer (`authInfo.extra.iss`) belongs to `["issuer","subject"]`, written as JSON: a subject is unique
+ * only within its issuer. A bare subject that would read as one of the other forms is `[null,"subject"]`.
  *
  * @throws TidingsError INTERNAL when a token names nobody: such requests must not share an owner.
  */
 export const defaultOwner: OwnerOf = ({ authInfo }) => {
   if (authInfo === undefined) return LOCAL_OWNER;
+  const issuer = authInfo.extra?.iss;
   const subject = authInfo.extra?.sub ?? authInfo.clientId;
   if (typeof subject !== "string" || subject === "") {
     throw new TidingsError("INTERNAL", "The request's token names neither a subject nor a client.", {
@@ -22,5 +25,7 @@ export const defaultOwner: OwnerOf = ({ authInfo }) => {
       retryable: false,
     });
   }
-  return subject;
+  if (typeof issuer === "string") return JSON.stringify([issuer, subject]);
+  const isTaken = subject === LOCAL_OWNER || subject.startsWith("[");
+  return isTaken ? JSON.stringify([null, subject]) : subject;
 };

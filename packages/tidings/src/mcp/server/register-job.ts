@@ -80,6 +80,7 @@ export function registerJob<Input, Output, Args = Output>(
       inputSchema,
       annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
       meta: options.meta,
+      grantsJob: true,
     },
     async (raw, { owner, context }) => {
       const { own, start } = readStartArguments(raw);

@@ -31,6 +31,8 @@ export interface SseStream {
   take(texts: readonly string[]): number;
   /** Calls back whenever a full socket takes more again. */
   onRoom(call: () => void): void;
+  /** Resolves once the socket takes more. False = the stream is over. */
+  room(): Promise<boolean>;
   /** Sends one frame and waits until the socket takes more. False = the stream is over and the frame may be lost. */
   send(frame: SseFrame): Promise<boolean>;
   /** Sends a last frame, if any, and ends the answer. */
@@ -43,7 +45,10 @@ export interface SseOptions {
   readonly clock: Clock;
   /** How often a comment is sent, in milliseconds. */
   readonly heartbeatMs: number;
-  /** How long the socket may stay full before the stream is cut, in milliseconds. */
+  /**
+   * How long the socket may stay full before the stream is cut, in milliseconds. Only a system's buffer that has emptied
+   * by a good part takes more, so a reader of a few bytes a second is cut too.
+   */
   readonly stallMs: number;
   /** The first thing that is sent, together with the headers. Default: a comment. */
   readonly opening?: SseFrame;
@@ -135,9 +140,17 @@ export function openSse(res: ServerResponse, options: SseOptions): SseStream {
   };
   const beat = () => {
     stopHeartbeat = clock.after(heartbeatMs, () => {
-      if (!res.writableNeedDrain) res.write(": keep-alive\n\n");
+      if (res.writableNeedDrain) cutWhenStalled();
+      else res.write(": keep-alive\n\n");
       beat();
     });
+  };
+
+  const room = (): Promise<boolean> => {
+    if (over.signal.aborted) return Promise.resolve(false);
+    if (!res.writableNeedDrain) return Promise.resolve(true);
+    cutWhenStalled();
+    return new Promise((resolve) => waiting.add(resolve));
   };
 
   if (!over.signal.aborted) {
@@ -164,11 +177,10 @@ export function openSse(res: ServerResponse, options: SseOptions): SseStream {
     onRoom(call) {
       listeners.push(call);
     },
+    room,
     send(frame) {
-      if (over.signal.aborted) return Promise.resolve(false);
-      if (res.write(formatFrame(frame))) return Promise.resolve(true);
-      cutWhenStalled();
-      return new Promise((resolve) => waiting.add(resolve));
+      if (!over.signal.aborted) res.write(formatFrame(frame));
+      return room();
     },
     end(farewell) {
       if (over.signal.aborted) return;

@@ -3,8 +3,9 @@ import type { CallToolResult } from "@modelcontextprotocol/server";
 import { toTidingsError } from "../error.ts";
 
 /** A tool's answer: `structuredContent`, and the same as JSON in a text block for clients that read only text. */
-export function toAnswer(content: object): CallToolResult {
+export function toAnswer(content: object, _meta?: Record<string, unknown>): CallToolResult {
   return {
+    ...(_meta === undefined ? {} : { _meta }),
     content: [{ type: "text", text: JSON.stringify(content) }],
     structuredContent: content as Record<string, unknown>,
   };

@@ -8,14 +8,16 @@
  * It never outlives its parent: a thread watches for that, because the handler may block the loop of this one.
  */
 import { Worker } from "node:worker_threads";
+import type { Engine } from "../../engine/engine.ts";
+import { toJson } from "../../engine/json.ts";
 import { openEngine } from "../../engine/open-engine.ts";
 import { systemClock, systemRandom } from "../../engine/system-clock.ts";
 import { TidingsError } from "../../model/error.ts";
+import type { Attempt } from "../context.ts";
 import { createAttempt } from "../context.ts";
 import type { AnyJobDefinition } from "../define-job.ts";
-import { RetryAfter } from "../error.ts";
-import { describeFailure } from "../failure.ts";
-import type { ToChild, ToParent } from "./message.ts";
+import { askedDelayOf, describeFailure } from "../failure.ts";
+import type { Rest, ToChild, ToParent } from "./message.ts";
 import { settleDefinition, takeRole } from "./role.ts";
 
 const ORPHAN_WATCH = `
@@ -37,11 +39,14 @@ process.on("message", (message: ToChild) => {
   }
 });
 
+// Only looks: Node says it on standard error and ends the process, as it would in the server.
+process.on("uncaughtExceptionMonitor", (error) => tell({ kind: "crashing", error: describeFailure(error) }));
+
 async function run({ module, store, record, limits }: Extract<ToChild, { kind: "run" }>): Promise<void> {
-  let rest: Pick<ToParent, "counts" | "effects"> = {};
+  let rest: Rest = { counts: {}, effects: [] };
   try {
     const definition = await load(module, record.job.jobType);
-    const engine = await openEngine(store, { clock: systemClock, random: systemRandom });
+    const engine = telling(await openEngine(store, { clock: systemClock, random: systemRandom }));
     const attempt = createAttempt({
       engine,
       clock: systemClock,
@@ -51,29 +56,58 @@ async function run({ module, store, record, limits }: Extract<ToChild, { kind: "
       signal: controller.signal,
       onLost: (error) => controller.abort(error),
     });
-    const takeRest = () => {
-      const counts = attempt.takeCounts();
-      rest = { ...(counts === undefined ? {} : { counts }), effects: attempt.takeEffects() };
-    };
     try {
-      const outcome = await definition.run(record.input as never, attempt.context);
+      const { summary, result } = (await definition.run(record.input as never, attempt.context)) ?? {};
       // A handler may have left calls without awaiting them: they come before its end.
       await attempt.written();
-      takeRest();
-      return tell({ kind: "returned", outcome: outcome ?? {}, ...rest });
+      return tell({
+        kind: "returned",
+        ...(summary === undefined ? {} : { summary: String(summary) }),
+        ...(result === undefined
+          ? {}
+          : { result: JSON.parse(toJson(result, `The result of job "${record.job.jobId}"`)) }),
+        ...(await restOf(attempt)),
+      });
     } catch (error) {
-      takeRest();
+      rest = await restOf(attempt);
       throw error;
     } finally {
       attempt.end();
     }
   } catch (thrown) {
-    const delay = thrown instanceof RetryAfter ? { delayMs: thrown.delayMs } : {};
-    tell({ kind: "threw", error: describeFailure(thrown), ...delay, ...rest });
+    const delayMs = askedDelayOf(thrown);
+    tell({
+      kind: "threw",
+      error: describeFailure(thrown),
+      ...(delayMs === undefined ? {} : { delayMs }),
+      ...rest,
+    });
   }
 }
 
-/** The parent ends this process once it has heard. */
+async function restOf(attempt: Attempt): Promise<Rest> {
+  return { counts: attempt.takeCounts() ?? {}, effects: await attempt.takeEffects().catch(() => []) };
+}
+
+/** The same store; the parent hears when the handler's own code runs inside a transaction. */
+function telling(engine: Engine): Engine {
+  return {
+    ...engine,
+    apply({ write, ...change }) {
+      if (write === undefined) return engine.apply(change);
+      return engine.apply({
+        ...change,
+        async write(transaction) {
+          tell({ kind: "writing" });
+          await write(transaction);
+          tell({ kind: "written" });
+        },
+      });
+    },
+  };
+}
+
+/** The parent ends this process once it has heard how the handler ended. */
 function tell(message: ToParent): void {
   process.send?.(message);
 }
@@ -84,7 +118,7 @@ async function load(module: string, jobType: string): Promise<AnyJobDefinition> 
     takeRole({
       jobType,
       found: (found) => {
-        definition = found;
+        definition = found as AnyJobDefinition;
       },
       parked: resolve,
     });

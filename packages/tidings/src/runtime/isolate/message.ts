@@ -1,7 +1,7 @@
 /** What a worker and the process of an isolated attempt tell each other. */
 import type { ChangeLimits, JobRecord } from "../../engine/engine.ts";
 import type { ErrorInfo } from "../../model/error.ts";
-import type { JobOutcome } from "../define-job.ts";
+import type { OutsideEffect } from "../effect-keys.ts";
 
 export type ToChild =
   | {
@@ -15,21 +15,17 @@ export type ToChild =
     }
   | { readonly kind: "abort"; readonly error: ErrorInfo };
 
-export type ToParent = {
-  /** What was counted since the last commit. */
-  readonly counts?: Readonly<Record<string, number>>;
-  /** Keys of outside effects that no commit has carried yet. */
-  readonly effects?: readonly OutsideEffect[];
-} & (
-  | { readonly kind: "returned"; readonly outcome: JobOutcome }
+export type ToParent =
+  | ({ readonly kind: "returned"; readonly summary?: string; readonly result?: unknown } & Rest)
   /** `delayMs`: of a `RetryAfter`. */
-  | { readonly kind: "threw"; readonly error: ErrorInfo; readonly delayMs?: number }
-);
+  | ({ readonly kind: "threw"; readonly error: ErrorInfo; readonly delayMs?: number } & Rest)
+  /** Nobody awaited what was thrown: the process ends by it. */
+  | { readonly kind: "crashing"; readonly error: ErrorInfo }
+  /** The handler's callback has begun, or ended, inside a transaction, which keeps other writers out. */
+  | { readonly kind: "writing" | "written" };
 
-/** An outside effect of a job: what it was for, and the key that outside services were given. */
-export interface OutsideEffect {
-  readonly item: string;
-  readonly key: string;
-  /** The attempt that asked for the key. */
-  readonly attempt: number;
+/** What the last commit of the attempt still has to carry. */
+export interface Rest {
+  readonly counts: Readonly<Record<string, number>>;
+  readonly effects: readonly OutsideEffect[];
 }

@@ -1,14 +1,16 @@
 /** Runs one attempt in a process of its own, so that a handler can block, exit or run out of memory alone. */
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { CALLBACK_LIMIT_MS } from "../../engine/callback-scope.ts";
 import type { ChangeLimits, JobRecord } from "../../engine/engine.ts";
 import type { Clock } from "../../model/clock.ts";
+import type { ErrorInfo } from "../../model/error.ts";
 import { TidingsError } from "../../model/error.ts";
 import type { JobOutcome } from "../define-job.ts";
 import { RetryAfter } from "../error.ts";
 import { describeFailure } from "../failure.ts";
 import type { Isolation } from "./isolation.ts";
-import type { OutsideEffect, ToChild, ToParent } from "./message.ts";
+import type { Rest, ToChild, ToParent } from "./message.ts";
 
 export interface IsolatedAttempt {
   readonly isolation: Isolation;
@@ -19,14 +21,13 @@ export interface IsolatedAttempt {
   readonly signal: AbortSignal;
   readonly clock: Clock;
   /** Takes over what the process leaves for the attempt's last commit. */
-  readonly adopt: (rest: {
-    readonly counts: Readonly<Record<string, number>>;
-    readonly effects: readonly OutsideEffect[];
-  }) => void;
+  readonly adopt: (rest: Rest) => void;
 }
 
 /** How long a handler that was stopped may still tidy up. */
 const GRACE_MS = 2_000;
+/** How long its code may keep a transaction open; a callback that waits is given up by its own process before. */
+const WRITING_LIMIT_MS = CALLBACK_LIMIT_MS + 1_000;
 
 /** Resolves with what the handler returned. @throws what it threw, or TidingsError HANDLER_CRASHED when its process ended. */
 export function runIsolated(options: IsolatedAttempt): Promise<JobOutcome> {
@@ -43,6 +44,8 @@ export function runIsolated(options: IsolatedAttempt): Promise<JobOutcome> {
   });
   const tell = (message: ToChild) => void (child.connected && child.send(message, () => {}));
   let cancelKill = () => {};
+  let cancelWriting = () => {};
+  let crash: ErrorInfo | undefined;
   const stop = () => {
     tell({ kind: "abort", error: describeFailure(signal.reason) });
     cancelKill = clock.after(GRACE_MS, () => void child.kill("SIGKILL"));
@@ -50,11 +53,29 @@ export function runIsolated(options: IsolatedAttempt): Promise<JobOutcome> {
 
   return new Promise<JobOutcome>((resolve, reject) => {
     child.once("error", reject);
-    child.once("exit", (code, killedBy) => reject(crashed(record, code, killedBy)));
-    child.once("message", (message: ToParent) => {
-      adopt({ counts: message.counts ?? {}, effects: message.effects ?? [] });
-      if (message.kind === "returned") resolve(message.outcome);
-      else reject(toError(message));
+    child.once("exit", (code, killedBy) => {
+      const end = () => reject(crashed(record, code, killedBy, crash));
+      // What it said last may still be on the way.
+      if (child.connected) child.once("disconnect", end);
+      else end();
+    });
+    child.on("message", (message: ToParent) => {
+      switch (message.kind) {
+        case "writing":
+          cancelWriting = clock.after(WRITING_LIMIT_MS, () => reject(keptWriting(record)));
+          return;
+        case "written":
+          return cancelWriting();
+        case "crashing":
+          crash = message.error;
+          return;
+        case "returned":
+          adopt(message);
+          return resolve(message);
+        case "threw":
+          adopt(message);
+          return reject(toError(message));
+      }
     });
     signal.addEventListener("abort", stop);
     if (signal.aborted) stop();
@@ -62,6 +83,7 @@ export function runIsolated(options: IsolatedAttempt): Promise<JobOutcome> {
   }).finally(() => {
     signal.removeEventListener("abort", stop);
     cancelKill();
+    cancelWriting();
     child.kill("SIGKILL");
   });
 }
@@ -74,16 +96,26 @@ function toError({ error, delayMs }: Extract<ToParent, { kind: "threw" }>): Tidi
     : new RetryAfter(delayMs, message, { code, ...hinted });
 }
 
-function crashed({ job }: JobRecord, code: number | null, killedBy: string | null): TidingsError {
-  const how =
-    killedBy === null
-      ? `exited with code ${code}`
-      : `was ended by ${killedBy}${killedBy === "SIGABRT" || killedBy === "SIGKILL" ? ", as happens when memory runs out" : ""}`;
+function crashed(
+  { job }: JobRecord,
+  code: number | null,
+  killedBy: string | null,
+  crash: ErrorInfo | undefined,
+): TidingsError {
+  const memory = killedBy === "SIGABRT" || killedBy === "SIGKILL" ? ", as happens when memory runs out" : "";
+  const how = killedBy === null ? `exited with code ${code}` : `was ended by ${killedBy}${memory}`;
+  const why = crash === undefined ? "" : ` by an error that nobody awaited: ${crash.message}`;
   return new TidingsError(
     "HANDLER_CRASHED",
-    `The process of attempt ${job.attempt} of job "${job.jobId}" ${how}.`,
-    {
-      hint: "Look at the server's standard error for what it said last.",
-    },
+    `The process of attempt ${job.attempt} of job "${job.jobId}" ${how}${why === "" ? "." : why}`,
+    { hint: "Look at the server's standard error for what it said last." },
+  );
+}
+
+function keptWriting({ job }: JobRecord): TidingsError {
+  return new TidingsError(
+    "HANDLER_CRASHED",
+    `The process of attempt ${job.attempt} of job "${job.jobId}" was ended: it kept a transaction open for ${WRITING_LIMIT_MS / 1_000} s, while nobody else could write.`,
+    { hint: "Do slow work before the transaction and only write inside it." },
   );
 }

@@ -84,8 +84,8 @@ test("an isolated job tells its story, keeps what it adds and ends like any othe
   expect(gifts.items).toEqual([{ key: `${jobId}:mail to ann` }]);
   const effects = await tidings.items("local", jobId, EFFECTS_COLLECTION, { offset: 0, limit: 10 });
   expect(effects.items).toEqual([
-    { item: "mail to ann", key: `${jobId}:mail to ann`, attempt: 1 },
-    { item: "mail to bob", key: `${jobId}:mail to bob`, attempt: 1 },
+    { item: "mail to ann", key: `${jobId}:mail to ann` },
+    { item: "mail to bob", key: `${jobId}:mail to bob` },
   ]);
 });
 
@@ -151,9 +151,39 @@ describe("FC-38: a poison job", () => {
     const { jobId } = await tidings.start(jobs.throwsLater, {});
     expect((await storyOf(tidings, jobId)).at(-1)).toMatchObject({
       type: "job.failed",
-      error: { code: "HANDLER_CRASHED", message: expect.stringContaining("exited with code 1") },
+      error: {
+        code: "HANDLER_CRASHED",
+        message: expect.stringMatching(
+          /exited with code 1 by an error that nobody awaited: nobody awaits this$/,
+        ),
+      },
     });
     await once(server, "message");
+  });
+});
+
+test("an isolated handler that never leaves its transaction keeps nobody from writing for long", async () => {
+  const { tidings } = await openWorld();
+  const { jobId } = await tidings.start(jobs.hogs, {});
+  const story = await storyOf(tidings, jobId);
+  expect(story.at(-1)).toMatchObject({
+    type: "job.failed",
+    error: {
+      code: "HANDLER_CRASHED",
+      message: `The process of attempt 1 of job "${jobId}" was ended: it kept a transaction open for 5 s, while nobody else could write.`,
+    },
+  });
+  expect((await tidings.items("local", jobId, "rows", { offset: 0, limit: 1 })).total).toBe(0);
+  const { jobId: next } = await tidings.start(jobs.healthy, {});
+  expect(typesOf(await storyOf(tidings, next)).at(-1)).toBe("job.completed");
+});
+
+test("what an isolated handler returns and cannot be kept fails it at once, as anywhere", async () => {
+  const { tidings } = await openWorld();
+  const { jobId } = await tidings.start(jobs.returnsNoJson, {});
+  expect((await storyOf(tidings, jobId)).at(-1)).toMatchObject({
+    type: "job.failed",
+    error: { code: "BAD_INPUT", retryable: false },
   });
 });
 

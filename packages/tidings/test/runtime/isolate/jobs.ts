@@ -105,3 +105,22 @@ export const prints = defineJob("prints", {
     console.log("and another");
   },
 });
+
+/** Loops for ever inside a transaction, where nobody else can write. */
+export const hogs = defineJob("hogs", {
+  input,
+  isolate,
+  attempts: 1,
+  async run(_, { checkpoint }) {
+    await checkpoint({}, async (transaction) => {
+      await transaction.append("rows", [1]);
+      for (;;);
+    });
+  },
+});
+
+export const returnsNoJson = defineJob("returns_no_json", {
+  input,
+  isolate,
+  run: () => ({ result: 1n }),
+});

@@ -1,0 +1,111 @@
+/** From what was typed to a store or a server. */
+import { existsSync } from "node:fs";
+import type { Engine } from "../engine/engine.ts";
+import { openEngine } from "../engine/open-engine.ts";
+import { systemRandom } from "../engine/system-clock.ts";
+import { TidingsError } from "../model/error.ts";
+import { createTidings } from "../runtime/create-tidings.ts";
+import { type Arguments, textOf, usageError } from "./command.ts";
+import type { Io } from "./io.ts";
+import { openServer } from "./server.ts";
+import type { Target, Told } from "./target.ts";
+
+/** @throws TidingsError USAGE when neither or both are named; STORE_FAILED, STORE_NOT_FOUND or UNREACHABLE when it cannot be had. */
+export async function openTarget(args: Arguments, io: Io): Promise<Target> {
+  const url = textOf(args, "url");
+  const store = textOf(args, "store") ?? (url === undefined ? io.env.TIDINGS_STORE : undefined);
+  if (url !== undefined && store !== undefined) throw usageError("Name a store or a server, not both.");
+  if (url !== undefined) return openServer(url, textOf(args, "token") ?? io.env.TIDINGS_TOKEN, io);
+  if (store === undefined || store === "") {
+    throw usageError(
+      "It is not said which jobs are meant.",
+      "Name a store by --store sqlite:PATH, or a server by --url.",
+    );
+  }
+  return openStore(store, textOf(args, "owner") ?? "local");
+}
+
+/** Without workers and without sweeping: looking at a store changes nothing in it. */
+async function openStore(store: string, owner: string): Promise<Target> {
+  if (store === "memory:") {
+    throw usageError(
+      "A store in memory can be seen by its own process only.",
+      "Ask its server: --url http://127.0.0.1:3000/mcp",
+    );
+  }
+  const path = store.startsWith("sqlite:") ? store.slice("sqlite:".length) : undefined;
+  if (path !== undefined && !existsSync(path)) {
+    throw new TidingsError("STORE_NOT_FOUND", `There is no store at "${path}".`, {
+      hint: "Check the path; it is relative to the current folder.",
+    });
+  }
+  const engine = await openEngine(store);
+  const tidings = await createTidings({ store: engine, jobs: [], concurrency: 0, sweep: false });
+  return {
+    name: store,
+    store: { tidings, engine, owner },
+    async list({ limit, ...filter }) {
+      return (await tidings.list(owner, { ...filter, limit })).jobs;
+    },
+    get: (jobId) => tidings.get(owner, jobId),
+    async *follow(jobId, after, signal) {
+      const from =
+        after === "now" ? { after: { from: "now" } as const } : after === undefined ? {} : { after };
+      yield* tidings.tail({ owner, signal, ...from, ...(jobId === undefined ? {} : { jobIds: [jobId] }) });
+    },
+    async story(jobId) {
+      const told: Told[] = [];
+      let after: string | undefined;
+      for (;;) {
+        const page = await tidings.read({
+          owner,
+          jobIds: [jobId],
+          limit: 500,
+          ...(after === undefined ? {} : { after }),
+        });
+        if (page.truncated) told.push({ kind: "gap", cursor: page.cursor });
+        told.push(...page.events.map((delivery) => ({ kind: "event" as const, ...delivery })));
+        if (!page.hasMore) return told;
+        after = page.cursor;
+      }
+    },
+    cancel: (jobId, reason) =>
+      tidings.cancel(owner, jobId, { canceledBy: "operator", ...(reason === undefined ? {} : { reason }) }),
+    retry: (jobId) => retry(engine, owner, jobId),
+    close: () => tidings.close(),
+  };
+}
+
+/** As `retry_job` does it, from what the store keeps: the program that defines the job need not be here. */
+async function retry(engine: Engine, owner: string, jobId: string) {
+  const old = await engine.get(owner, jobId);
+  const notFound = () =>
+    new TidingsError("JOB_NOT_FOUND", `There is no job ${jobId} of ${owner}.`, {
+      hint: "tidings inspect lists them.",
+    });
+  if (old === undefined) throw notFound();
+  const { jobType, correlationId, summary } = old.job;
+  const outcome = await engine.start({
+    owner,
+    jobId: `${jobType}_${systemRandom.id()}`,
+    jobType,
+    input: old.input,
+    digest: `retry of ${jobId}`,
+    retryOf: jobId,
+    maxAttempts: old.maxAttempts,
+    ...(correlationId === undefined ? {} : { correlationId }),
+    ...(summary === undefined ? {} : { summary }),
+  });
+  if (outcome.outcome === "created" || outcome.outcome === "existing") {
+    const { job } = outcome.record;
+    return { jobId: job.jobId, status: job.status };
+  }
+  if (outcome.outcome !== "not_ended") throw notFound();
+  throw new TidingsError(
+    "JOB_NOT_ENDED",
+    `Job ${jobId} is ${old.job.status}; only an ended job can be retried.`,
+    {
+      hint: "Wait for its end, or cancel it first.",
+    },
+  );
+}

@@ -1,0 +1,97 @@
+/** Writes how an attempt ended: the job is completed, failed, or waits for another attempt. */
+import type { ChangeLimits, Engine, JobRecord } from "../engine/engine.ts";
+import type { Clock, Random } from "../model/clock.ts";
+import type { Command } from "../model/command.ts";
+import { boundariesBetween } from "../model/progress.ts";
+import { backoffMs } from "./backoff.ts";
+import type { Attempt } from "./context.ts";
+import type { AnyJobDefinition, JobOutcome } from "./define-job.ts";
+import { withEffects } from "./effect-keys.ts";
+import { askedDelayOf, describeFailure } from "./failure.ts";
+
+export interface EndOptions {
+  readonly engine: Engine;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly limits: ChangeLimits;
+  readonly leaseMs: number;
+  readonly definition: AnyJobDefinition;
+  readonly record: JobRecord;
+  readonly attempt: Attempt;
+  /** The process shuts down: what cannot be written now is left to the next one. */
+  readonly isClosing: () => boolean;
+}
+
+export async function completeAttempt(options: EndOptions, outcome: JobOutcome): Promise<void> {
+  const { attempt, definition, record } = options;
+  attempt.end();
+  const { summary, result } = outcome;
+  await settle(options, result, {
+    type: "complete",
+    ...(summary === undefined ? {} : { summary: String(summary) }),
+    resultResourceId: definition.resultResource(record.job.jobId),
+    reports: boundariesBetween(definition.stages, 0, 100),
+  });
+}
+
+/** The attempt ended early: by an error, or because it was stopped. */
+export async function giveUpAttempt(
+  options: EndOptions,
+  why: { readonly stopped: unknown } | { readonly thrown: unknown },
+): Promise<void> {
+  const { attempt, record, random } = options;
+  attempt.end();
+  const reason = "stopped" in why ? why.stopped : why.thrown;
+  const error = describeFailure(reason);
+  // Only who stopped the attempt can say that it needs no end; a handler's own code means nothing here.
+  if ("stopped" in why && (error.code === "LEASE_LOST" || error.code === "JOB_CANCELED")) return;
+  if ("stopped" in why && error.code === "WORKER_STOPPED") {
+    return settle(options, undefined, { type: "retry", error, delayMs: 0 });
+  }
+  const failures = record.job.failures + 1;
+  const delayMs = askedDelayOf(reason) ?? backoffMs(failures, random);
+  const final = !error.retryable || failures >= record.maxAttempts;
+  await settle(options, undefined, final ? { type: "fail", error } : { type: "retry", error, delayMs });
+}
+
+/** A store that is busy is tried again for as long as the lease may hold, a full one until it has room. */
+async function settle(options: EndOptions, result: unknown, command: Command): Promise<void> {
+  const { engine, clock, limits, leaseMs, attempt, isClosing } = options;
+  const { owner, fence, job } = options.record;
+  const { jobId } = job;
+  // Notes for people: they are not worth the end of the job.
+  const noted = withEffects(undefined, await attempt.takeEffects().catch(() => []));
+  const counts = attempt.takeCounts();
+  const giveUpAt = clock.monotonic() + leaseMs;
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await engine.apply({
+        owner,
+        jobId,
+        fence,
+        command,
+        limits,
+        ...(result === undefined ? {} : { result }),
+        ...(counts ? { counts } : {}),
+        ...noted,
+      });
+      return;
+    } catch (error) {
+      const info = describeFailure(error);
+      if (!info.retryable && command.type === "complete") {
+        // What the handler returned cannot be stored: that is the handler's failure, and the job must end.
+        command = { type: "fail", error: info };
+        result = undefined;
+      } else if (
+        !info.retryable ||
+        isClosing() ||
+        (clock.monotonic() >= giveUpAt && info.code !== "STORE_FULL")
+      ) {
+        throw error;
+      } else {
+        const ms = Math.min(2_000, 50 * 2 ** tries);
+        await new Promise<void>((resolve) => void clock.after(ms, resolve));
+      }
+    }
+  }
+}

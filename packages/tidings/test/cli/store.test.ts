@@ -1,0 +1,214 @@
+/** `tidings` beside a running program, on the same SQLite file. */
+import { defineJob, type Tidings } from "tidings";
+import { beforeEach, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { makeFolder } from "../engine/folder.ts";
+import { open, signalOf, storyOf } from "../runtime/story.ts";
+import { runCommand, startCommand } from "./command.ts";
+
+const input = z.object({});
+let goOn = signalOf();
+
+const work = defineJob("work", {
+  input,
+  async run(_, { progress, effectKey, checkpoint }) {
+    effectKey("mail to ann");
+    await progress("work", 0.4);
+    await checkpoint(1);
+    return { summary: "done \u001b[31min red\u202e" };
+  },
+});
+const fails = defineJob("fails", {
+  input,
+  attempts: 1,
+  run() {
+    throw new Error("no luck");
+  },
+});
+const waits = defineJob("waits", {
+  input,
+  async run(_, { signal, progress }) {
+    await progress("work", 0.2);
+    await Promise.race([goOn.promise, new Promise((_, reject) => signal.addEventListener("abort", reject))]);
+  },
+});
+
+let tidings: Tidings;
+let store: string;
+beforeEach(async () => {
+  goOn = signalOf();
+  store = `sqlite:${makeFolder()}/jobs.db`;
+  tidings = await open({ store, jobs: [work, fails, waits] });
+});
+
+async function ended(job: typeof work | typeof fails, owner = "local"): Promise<string> {
+  const { jobId } = await tidings.start(job, {}, { owner });
+  await storyOf(tidings, jobId, undefined, owner);
+  return jobId;
+}
+
+describe("tidings inspect", () => {
+  test("lists the owner's jobs, newest first, one JSON object per line in a pipe", async () => {
+    const first = await ended(work);
+    const second = await ended(fails);
+    await ended(work, "bob");
+    const { code, lines, stderr } = await runCommand(["inspect", "--store", store]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(lines.map(({ jobId, status }) => [jobId, status])).toEqual([
+      [second, "failed"],
+      [first, "completed"],
+    ]);
+    const bobs = await runCommand(["inspect", "--owner", "bob", "--status", "completed"], {
+      TIDINGS_STORE: store,
+    });
+    expect(bobs.lines).toHaveLength(1);
+  });
+
+  test("says everything about a job: its state, its outside effects with their keys, its story", async () => {
+    const jobId = await ended(work);
+    const { lines } = await runCommand(["inspect", jobId, "--events", "--store", store]);
+    expect(lines[0]).toMatchObject({
+      job: { jobId, status: "completed", attempt: 1 },
+      effects: [{ key: `${jobId}:mail to ann`, item: "mail to ann" }],
+      readers: [],
+    });
+    const types = lines.slice(1).map(({ event }) => (event as { type: string }).type);
+    expect(types[0]).toBe("job.created");
+    expect(types.at(-1)).toBe("job.completed");
+  });
+
+  test("prints nothing that acts on a terminal", async () => {
+    const jobId = await ended(work);
+    const { stdout, lines } = await runCommand(["inspect", jobId, "--store", store]);
+    expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
+    expect(lines[0]).toMatchObject({ job: { summary: "done \u001b[31min red\u202e" } });
+  });
+
+  test("does not sweep, work or make a store: looking changes nothing", async () => {
+    const { jobId } = await tidings.start(waits, {});
+    await storyOf(tidings, jobId, ({ type }) => type === "job.progress");
+    const before = await tidings.head("local");
+    await runCommand(["inspect", "--store", store]);
+    expect(await tidings.head("local")).toBe(before);
+    const missing = await runCommand(["inspect", "--store", `sqlite:${makeFolder()}/none.db`]);
+    expect(missing.code).toBe(1);
+    expect(JSON.parse(missing.stderr)).toMatchObject({ error: { code: "STORE_NOT_FOUND" } });
+    goOn.resolve();
+  });
+});
+
+describe("tidings tail", () => {
+  test("follows a job that another process runs, to its end", async () => {
+    const { jobId } = await tidings.start(waits, {});
+    const running = startCommand(["tail", jobId, "--store", store]);
+    await running.until(3);
+    goOn.resolve();
+    const { code, lines } = await running.ended;
+    expect(code).toBe(0);
+    const events = lines.map(({ event }) => event as { type: string; seq: number });
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
+    expect(events.at(-1)?.type).toBe("job.completed");
+  });
+
+  test("ends with 1 when the job failed, and goes on behind a cursor", async () => {
+    const jobId = await ended(fails);
+    const all = await runCommand(["tail", jobId, "--store", store]);
+    expect(all.code).toBe(1);
+    const cursor = String(all.lines[0]?.cursor);
+    const rest = await runCommand(["tail", jobId, "--after", cursor, "--store", store]);
+    expect(rest.lines).toEqual(all.lines.slice(1));
+    const last = String(all.lines.at(-1)?.cursor);
+    expect(await runCommand(["tail", jobId, "--after", last, "--store", store])).toMatchObject({
+      code: 1,
+      stdout: "",
+    });
+  });
+
+  test("interrupted, it ends with 130 and says how to go on", async () => {
+    const { jobId } = await tidings.start(waits, {});
+    const running = startCommand(["tail", jobId, "--store", store]);
+    await running.until(3);
+    running.interrupt();
+    const { code, stderr, lines } = await running.ended;
+    expect(code).toBe(130);
+    expect(stderr).toBe(`Go on with: tidings tail ${jobId} --after ${String(lines.at(-1)?.cursor)}\n`);
+    goOn.resolve();
+  });
+
+  test("without a job it tells everything that happens from now on", async () => {
+    await ended(work);
+    const running = startCommand(["tail", "--store", store]);
+    // Whatever it hears first came after it began.
+    let jobId = "";
+    while (jobId === "" || !(await hasLine(running))) jobId = await ended(work);
+    running.interrupt();
+    const { lines } = await running.ended;
+    expect(lines.length).toBeGreaterThan(0);
+  });
+});
+
+async function hasLine(running: ReturnType<typeof startCommand>): Promise<boolean> {
+  return Promise.race([
+    running.until(1).then(() => true),
+    new Promise<boolean>((resolve) => setImmediate(() => resolve(false))),
+  ]);
+}
+
+describe("tidings cancel and retry", () => {
+  test("a cancel stops the handler in the program that runs it", async () => {
+    const { jobId } = await tidings.start(waits, {});
+    await storyOf(tidings, jobId, ({ type }) => type === "job.progress");
+    const { lines } = await runCommand(["cancel", jobId, "--reason", "not needed", "--store", store]);
+    expect(lines).toMatchObject([
+      { jobId, status: "canceled", canceledBy: "operator", reason: "not needed" },
+    ]);
+    expect((await storyOf(tidings, jobId)).at(-1)?.type).toBe("job.canceled");
+  });
+
+  test("a retry starts a successor that the running program takes, the same one when asked twice", async () => {
+    const jobId = await ended(fails);
+    const first = await runCommand(["retry", jobId, "--store", store]);
+    const second = await runCommand(["retry", jobId, "--store", store]);
+    const successor = String(first.lines[0]?.jobId);
+    expect(second.lines[0]?.jobId).toBe(successor);
+    expect((await storyOf(tidings, successor)).at(-1)?.type).toBe("job.failed");
+    expect(await tidings.get("local", jobId)).toMatchObject({ retriedAs: successor });
+  });
+
+  test("an unknown job is one sentence and exit code 1, alike for a foreign one", async () => {
+    const foreign = await ended(work, "bob");
+    const answers = [];
+    for (const verb of ["cancel", "retry", "inspect", "tail"]) {
+      for (const id of ["nope", foreign]) {
+        const { code, stdout, stderr } = await runCommand([verb, id, "--store", store]);
+        expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+        answers.push([verb, JSON.parse(stderr).error.code]);
+      }
+    }
+    expect(new Set(answers.map(([, code]) => code))).toEqual(new Set(["JOB_NOT_FOUND"]));
+  }, 60_000);
+});
+
+test("tidings prune removes what ended long enough ago, and nothing else", async () => {
+  await ended(work);
+  const none = await runCommand(["prune", "--older-than", "1h", "--store", store]);
+  expect(none.lines).toEqual([{ jobs: 0, events: 0 }]);
+  const all = await runCommand(["prune", "--older-than", "0s", "--store", store]);
+  expect(all.lines).toMatchObject([{ jobs: 1 }]);
+});
+
+test("tidings doctor finds a healthy store healthy", async () => {
+  await ended(work);
+  const { code, lines } = await runCommand(["doctor", "--store", store]);
+  expect(lines.filter(({ level }) => level !== "ok")).toEqual([]);
+  expect(lines.map(({ about }) => about)).toEqual([
+    "node",
+    "integrity",
+    "schema",
+    "journal",
+    "size",
+    "disk",
+    "jobs",
+  ]);
+  expect(code).toBe(0);
+});

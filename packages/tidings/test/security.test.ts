@@ -1,0 +1,16 @@
+/** The table of docs/security.md names tests that exist. */
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+
+const read = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8");
+const rows = [
+  ...read("../../../docs/security.md").matchAll(/^\| .+ \| `(?<file>[^`]+)` › (?<title>.+?) \|$/gm),
+];
+
+test("docs/security.md names a test for each requirement", () => {
+  expect(rows.length).toBeGreaterThan(15);
+});
+
+test.each(rows.map(({ groups }) => [groups?.title ?? "", groups?.file ?? ""]))("%s", (title, file) => {
+  expect(read(`../${file}`)).toContain(JSON.stringify(title));
+});
