@@ -77,7 +77,9 @@ export async function listen(
 export function readMessages(response: Response): Listening {
   const reader = readEvents(response);
   const next = async (): Promise<Message | undefined> => {
-    const frame = await reader.next();
+    let frame = await reader.next();
+    // A priming event says where the stream stands, and nothing else.
+    while (frame?.data === "") frame = await reader.next();
     return frame === undefined ? undefined : (JSON.parse(frame.data) as Message);
   };
   return {

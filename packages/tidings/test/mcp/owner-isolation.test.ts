@@ -66,7 +66,9 @@ function send({ method, path, headers = {}, body }: Ask, more: Record<string, st
       const pairs = res.rawHeaders.flatMap((name, at, all) =>
         at % 2 === 0 && name !== "Date" ? [`${name}: ${all[at + 1]}`] : [],
       );
-      resolve({ status: res.statusCode ?? 0, headers: pairs, body: text });
+      // Each message of a session has an id of its own, made up anew.
+      const body = text.replace(/^id: [\w-]{22}$/gm, "id: NEW");
+      resolve({ status: res.statusCode ?? 0, headers: pairs, body });
     })
       .on("error", reject)
       .end(body);

@@ -3,6 +3,7 @@
  *
  *   POST initialize ──▶ session ──┬── POST   requests, answered on their own stream (the SDK's transport)
  *                                 ├── GET    one stream for what the server says by itself (ours)
+ *                                 ├── GET with Last-Event-ID: that stream goes on behind it (session-replay.ts)
  *                                 └── DELETE, or idle without a GET stream ──▶ closed
  *
  * The GET stream is ours because the SDK's buffers without bound, refuses a second GET while a dead one lingers, and
@@ -25,9 +26,17 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Clock, Random } from "../../model/clock.ts";
 import { CURSOR_META_KEY } from "../../model/projection/notification.ts";
+import { REVISION } from "../wire/2025-11-25.ts";
 import { forward, requestIdOf, sendRpcError } from "./http-message.ts";
 import type { Streams } from "./http-streams.ts";
+import { innerOf } from "./register-job.ts";
+import type { SessionReplay } from "./session-replay.ts";
+import { createSessionReplay } from "./session-replay.ts";
 import type { SseStream } from "./sse.ts";
+
+/** The name of the GET stream among the streams of a session; those of POSTs have random ones. */
+const GET_STREAM = "GET";
+const RETRY_MS = 1_000;
 
 export interface SessionRequest {
   readonly req: IncomingMessage;
@@ -64,6 +73,7 @@ interface Session {
   readonly server: McpServer | Server;
   readonly transport: WebStandardStreamableHTTPServerTransport;
   readonly outbox: Outbox;
+  readonly replay: SessionReplay;
   requests: number;
   idleSince: number;
   cancelIdle: () => void;
@@ -89,10 +99,12 @@ export function createSessions(options: SessionsOptions): Sessions {
       requestInfo: webRequest,
       ...(authInfo === undefined ? {} : { authInfo }),
     });
-    const outbox = createOutbox();
+    const replay = createSessionReplay(random);
+    const outbox = createOutbox(replay);
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => random.id(),
       keepAliveMs: heartbeatMs,
+      eventStore: replay.eventStore,
       onsessioninitialized: (id) => {
         const session: Session = {
           id,
@@ -100,6 +112,7 @@ export function createSessions(options: SessionsOptions): Sessions {
           server,
           transport,
           outbox,
+          replay,
           requests: 0,
           idleSince: clock.monotonic(),
           cancelIdle: () => {},
@@ -162,7 +175,8 @@ export function createSessions(options: SessionsOptions): Sessions {
     return undefined;
   }
 
-  async function listen(session: Session, { req, res, owner }: SessionRequest): Promise<void> {
+  async function listen(session: Session, request: SessionRequest): Promise<void> {
+    const { req, res, owner } = request;
     if (!req.headers.accept?.includes("text/event-stream")) {
       const message = "This address answers GET with an event stream: send Accept: text/event-stream.";
       sendRpcError(res, 406, { code: -32000, message });
@@ -174,10 +188,41 @@ export function createSessions(options: SessionsOptions): Sessions {
       sendRpcError(res, 400, { code: -32000, message });
       return;
     }
-    const stream = streams.open(owner, res, { headers: { "Mcp-Session-Id": session.id } });
-    session.outbox.open(stream);
+    const lastEventId = req.headers["last-event-id"];
+    const resumed = lastEventId === undefined ? undefined : session.replay.streamOf(String(lastEventId));
+    if (lastEventId !== undefined && resumed === undefined) {
+      const message =
+        "Last-Event-ID cannot be honoured: it was not issued in this session, or what followed is no longer kept.";
+      const hint = "Open the stream without it, and read jobs on from their cursors.";
+      sendRpcError(res, 400, { code: -32000, message, data: { code: "BAD_CURSOR", hint, retryable: false } });
+      return;
+    }
+    if (resumed !== undefined && resumed !== GET_STREAM) return answer(session, request);
+    const priming = knowsPriming(session)
+      ? { opening: { id: session.replay.keep(GET_STREAM, undefined).id, retryMs: RETRY_MS } }
+      : {};
+    const stream = streams.open(owner, res, { headers: { "Mcp-Session-Id": session.id }, ...priming });
+    session.outbox.open(stream, lastEventId === undefined ? undefined : String(lastEventId));
     await stream.closed;
     if (sessions.has(session.id)) rest(session);
+  }
+
+  /** Lets the SDK's transport answer. */
+  async function answer(
+    session: Session,
+    { res, webRequest, body, authInfo }: SessionRequest,
+  ): Promise<void> {
+    session.requests++;
+    try {
+      const response = await session.transport.handleRequest(webRequest, {
+        ...(body === undefined ? {} : { parsedBody: body }),
+        ...(authInfo === undefined ? {} : { authInfo }),
+      });
+      await forward(response, res);
+    } finally {
+      session.requests--;
+      if (sessions.has(session.id)) rest(session);
+    }
   }
 
   return {
@@ -185,27 +230,21 @@ export function createSessions(options: SessionsOptions): Sessions {
       return sessions.size;
     },
     async serve(request) {
-      const { req, res, webRequest, body, authInfo } = request;
+      const { req, body } = request;
       if (req.headers["mcp-session-id"] === undefined && isInitializeRequest(body)) return begin(request);
       const session = find(request);
       if (session === undefined) return;
-      if (req.method === "GET") return listen(session, request);
-      session.requests++;
-      try {
-        const response = await session.transport.handleRequest(webRequest, {
-          ...(body === undefined ? {} : { parsedBody: body }),
-          ...(authInfo === undefined ? {} : { authInfo }),
-        });
-        await forward(response, res);
-      } finally {
-        session.requests--;
-        if (sessions.has(session.id)) rest(session);
-      }
+      return req.method === "GET" ? listen(session, request) : answer(session, request);
     },
     async close() {
       await Promise.all([...sessions.values()].map(({ server }) => server.close()));
     },
   };
+}
+
+/** Older clients take an event without data for broken JSON. */
+function knowsPriming({ server }: Session): boolean {
+  return (innerOf(server).getNegotiatedProtocolVersion() ?? "") >= REVISION;
 }
 
 function belongsToRequest(message: JSONRPCMessage, sending: TransportSendOptions | undefined): boolean {
@@ -215,18 +254,21 @@ function belongsToRequest(message: JSONRPCMessage, sending: TransportSendOptions
 /** What the server says by itself: it goes to the session's one GET stream. */
 interface Outbox {
   readonly isOpen: boolean;
-  /** The newest stream is the session's; the one before it ends. */
-  open(stream: SseStream): void;
+  /** The newest stream is the session's; the one before it ends. @param after - The id behind which it goes on. */
+  open(stream: SseStream, after: string | undefined): void;
   /**
    * Resolves once the message was handed over. Without a stream, an event waits for one (its sender can wait: the
-   * event stands in the log); anything else is dropped, because its sender may be a tool that must answer.
+   * event stands in the log); anything else is kept for a resumption only, because its sender may be a tool that must
+   * answer.
    */
   send(message: JSONRPCMessage): Promise<void>;
   close(): void;
 }
 
-function createOutbox(): Outbox {
+function createOutbox(replay: SessionReplay): Outbox {
   let stream: SseStream | undefined;
+  /** What the stream was told by its resumption. */
+  let resumed: ReadonlySet<string> = new Set();
   let over = false;
   let waiting: (() => void)[] = [];
 
@@ -240,7 +282,7 @@ function createOutbox(): Outbox {
     get isOpen() {
       return stream !== undefined;
     },
-    open(next) {
+    open(next, after) {
       if (next.signal.aborted) return;
       const before = stream;
       stream = next;
@@ -248,12 +290,18 @@ function createOutbox(): Outbox {
       next.signal.addEventListener("abort", () => {
         if (stream === next) stream = undefined;
       });
+      const missed = after === undefined ? [] : replay.after(after);
+      for (const { id, message } of missed) void next.send({ id, event: "message", data: message });
+      resumed = new Set(missed.map(({ id }) => id));
       if (over) next.end();
       wake();
     },
     async send(message) {
+      if (over) return;
+      const { id } = replay.keep(GET_STREAM, message);
       while (!over) {
-        if (await stream?.send({ event: "message", data: message })) return;
+        if (resumed.has(id)) return;
+        if (await stream?.send({ id, event: "message", data: message })) return;
         // Not sent, or perhaps lost with its stream: an event is sent again, for readers know repeats by their id.
         if (!isEvent(message)) return;
         if (stream === undefined && !over) await new Promise<void>((resolve) => waiting.push(resolve));

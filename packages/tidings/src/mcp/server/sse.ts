@@ -19,6 +19,8 @@ export interface SseFrame {
   readonly event?: string;
   /** Anything that JSON can hold; it becomes one line. Left out = the frame only moves the reader's position. */
   readonly data?: unknown;
+  /** How soon to come back after a break, in milliseconds. Such a frame has no data but an empty line of it, so that readers notice its id. */
+  readonly retryMs?: number;
 }
 
 export interface SseStream {
@@ -72,7 +74,7 @@ export const SSE_HEADERS: Readonly<Record<string, string>> = {
  *
  * @throws TidingsError BAD_EVENT for an id or a name that could forge or clear a field.
  */
-export function formatFrame({ id, event, data }: SseFrame): string {
+export function formatFrame({ id, event, data, retryMs }: SseFrame): string {
   if (id !== undefined && !ID_PATTERN.test(id)) throw badField("id", id);
   if (event !== undefined && !EVENT_PATTERN.test(event)) throw badField("event name", event);
   const json = data === undefined ? undefined : JSON.stringify(data);
@@ -80,6 +82,7 @@ export function formatFrame({ id, event, data }: SseFrame): string {
     id === undefined ? "" : `id: ${id}\n`,
     event === undefined ? "" : `event: ${event}\n`,
     json === undefined ? "" : `data: ${json}\n`,
+    retryMs === undefined ? "" : `retry: ${retryMs}\ndata: \n`,
     "\n",
   ].join("");
 }

@@ -10,6 +10,8 @@ import type { TidingsEvent } from "../../model/event.ts";
 import type { WireNotification } from "../../model/projection/notification.ts";
 import { CURSOR_META_KEY, EVENT_META_KEY, toNotification } from "../../model/projection/notification.ts";
 
+export const REVISION = "2025-11-25";
+
 /** An event and, when it stands in a log, its cursor. */
 export interface WireEvent {
   readonly event: TidingsEvent;
