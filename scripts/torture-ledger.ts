@@ -20,6 +20,8 @@ export type LedgerLine = Acknowledgement | Sighting;
 
 export interface Ledger {
   add(lines: readonly LedgerLine[]): void;
+  /** How many were added. */
+  readonly lines: number;
   /** Everything, read back from the disk. */
   read(): readonly LedgerLine[];
   close(): void;
@@ -27,9 +29,14 @@ export interface Ledger {
 
 export function openLedger(path: string): Ledger {
   const file = openSync(path, "a");
+  let added = 0;
   return {
+    get lines() {
+      return added;
+    },
     add(lines) {
       if (lines.length === 0) return;
+      added += lines.length;
       writeSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
       fdatasyncSync(file);
     },

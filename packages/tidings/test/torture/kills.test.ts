@@ -7,6 +7,8 @@ test("kill -9 of a server under load, ten times: nothing that a client was told 
   expect(report.problems).toEqual([]);
   expect(report.kills).toBe(10);
   // It was under load indeed.
-  expect(report.acknowledgedJobs).toBeGreaterThan(10);
-  expect(report.interruptedAttempts).toBeGreaterThan(0);
+  expect(report.acknowledgedJobs).toBeGreaterThan(0);
+  expect(report.acknowledgedJobs + report.seenEvents).toBeGreaterThanOrEqual(
+    report.kills - report.killedWhileOpening,
+  );
 }, 120_000);
