@@ -1,5 +1,5 @@
 /** The environment, read once, refused with a sentence. */
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { TidingsError } from "tidings";
 
@@ -73,10 +73,24 @@ function authOf(env: NodeJS.ProcessEnv): AuthConfig | undefined {
       `${missing.join(" and ")} ${missing.length === 1 ? "is" : "are"} missing: signing in needs all of ${Object.keys(all).join(", ")}, or none.`,
     );
   }
-  if (!/^https?:\/\//i.test(jwks) && !existsSync(jwks)) {
-    throw new TidingsError("BAD_CONFIG", `TIDINGS_AUTH_JWKS is "${jwks}": neither an address nor a file.`);
-  }
+  const fault = faultOfKeys(jwks);
+  if (fault !== undefined) throw new TidingsError("BAD_CONFIG", `TIDINGS_AUTH_JWKS is "${jwks}": ${fault}.`);
   return { issuer, audience, jwks };
+}
+
+/** What is wrong with where the keys are; an address is asked only when the first token comes. */
+function faultOfKeys(jwks: string): string | undefined {
+  if (/^https?:\/\//i.test(jwks)) {
+    if (!URL.canParse(jwks)) return "this is no complete address";
+    const { protocol, hostname } = new URL(jwks);
+    const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(hostname);
+    return protocol === "https:" || isLocal ? undefined : "keys need https, or http on loopback";
+  }
+  if (!existsSync(jwks)) return "neither an address nor a file";
+  try {
+    if (Array.isArray(JSON.parse(readFileSync(jwks, "utf8")).keys)) return undefined;
+  } catch {}
+  return "this is not a readable JSON file with `keys`";
 }
 
 function yesOrNo(env: NodeJS.ProcessEnv, name: string): boolean {

@@ -211,6 +211,7 @@ describe("the page", () => {
 
 describe("the settings", () => {
   const jwks = "https://login.example/keys";
+  const NAMES = { TIDINGS_AUTH_ISSUER: "a", TIDINGS_AUTH_AUDIENCE: "b" };
   test.each([
     [
       { TIDINGS_AUTH_ISSUER: "a" },
@@ -221,6 +222,16 @@ describe("the settings", () => {
       { TIDINGS_AUTH_ISSUER: "a", TIDINGS_AUTH_AUDIENCE: "b", TIDINGS_AUTH_JWKS: "/nowhere/keys.json" },
       /^TIDINGS_AUTH_JWKS is "\/nowhere\/keys.json": neither an address nor a file/,
     ],
+    [
+      { ...NAMES, TIDINGS_AUTH_JWKS: "https://" },
+      /^TIDINGS_AUTH_JWKS is "https:\/\/": .*no complete address/,
+    ],
+    [
+      { ...NAMES, TIDINGS_AUTH_JWKS: "http://login.example/keys" },
+      /^TIDINGS_AUTH_JWKS is "http:.*need https/,
+    ],
+    [{ ...NAMES, TIDINGS_AUTH_JWKS: tmpdir() }, /^TIDINGS_AUTH_JWKS is ".*": .*not a readable JSON file/],
+    [{ ...NAMES, TIDINGS_AUTH_JWKS: DEV_TOKEN }, /^TIDINGS_AUTH_JWKS is ".*": .*not a readable JSON file/],
     [{ TIDINGS_ALLOW_ANONYMOUS: "maybe" }, /^TIDINGS_ALLOW_ANONYMOUS is "maybe"/],
   ])("are refused with a sentence: %o", (env, sentence) => {
     expect(() => readConfig(env)).toThrow(sentence);

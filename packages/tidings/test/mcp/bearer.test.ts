@@ -223,6 +223,8 @@ describe("an issuer's keys", () => {
 
   it.each([
     [{ jwks: "http://login.example/keys" }, /use https/],
+    [{ jwks: "https://" }, /at "https:\/\/", which is neither an address nor a path/],
+    [{ jwks: "" }, /at "", which is neither an address nor a path/],
     [{ jwks: {} }, /no `keys`/],
     [{ jwks: { keys: [] }, algorithms: ["HS256"] }, /not public-key signatures/],
     [{ jwks: { keys: [] }, algorithms: ["none"] }, /not public-key signatures/],

@@ -146,7 +146,11 @@ function sourceOf(jwks: BearerIssuer["jwks"]): KeySource {
     if (Array.isArray(jwks.keys)) return jwks;
     throw badDefinition("The key set has no `keys`.");
   }
-  const url = typeof jwks === "string" && !/^https?:\/\//i.test(jwks) ? pathToFileURL(jwks) : new URL(jwks);
+  const isPath = typeof jwks === "string" && !/^https?:\/\//i.test(jwks);
+  if (jwks === "" || !(isPath || URL.canParse(jwks))) {
+    throw badDefinition(`The keys are at ${JSON.stringify(jwks)}, which is neither an address nor a path.`);
+  }
+  const url = isPath ? pathToFileURL(jwks) : new URL(jwks);
   const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
   if (url.protocol === "https:" || url.protocol === "file:" || (url.protocol === "http:" && isLocal))
     return url;
