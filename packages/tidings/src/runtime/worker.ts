@@ -225,7 +225,8 @@ export function createWorker(options: WorkerOptions): Worker {
     if (attempt === undefined || clock.monotonic() < attempt.heldUntil) return undefined;
     noticeBlock();
     // One that is under way may have been asked before the lease ran out.
-    return renew().then(() => (clock.monotonic() < attempt.heldUntil ? undefined : renew()));
+    const isKnown = (): boolean => clock.monotonic() < attempt.heldUntil || attempt.controller.signal.aborted;
+    return renew().then(() => (isKnown() ? undefined : renew()));
   }
 
   function launch(record: JobRecord, claimedAt: number): void {

@@ -17,6 +17,7 @@ import type { Attempt } from "../context.ts";
 import { createAttempt } from "../context.ts";
 import type { AnyJobDefinition } from "../define-job.ts";
 import { askedDelayOf, describeFailure } from "../failure.ts";
+import { printError } from "../print-error.ts";
 import type { Rest, ToChild, ToParent } from "./message.ts";
 import { settleDefinition, takeRole } from "./role.ts";
 
@@ -122,10 +123,26 @@ async function load(module: string, jobType: string): Promise<AnyJobDefinition> 
       },
       parked: resolve,
     });
-    import(module).then(() => {
-      settleDefinition();
-      resolve();
-    }, reject);
+    import(module).then(
+      () => {
+        settleDefinition();
+        resolve();
+      },
+      (cause: unknown) => {
+        // The operator reads the whole of it; whoever owns the job learns no path of this machine.
+        printError(cause, `loading the module of the isolated job "${jobType}"`);
+        reject(
+          new TidingsError(
+            "HANDLER_CRASHED",
+            `The module of the isolated job "${jobType}" could not be loaded.`,
+            {
+              hint: "The server's standard error says why.",
+              cause,
+            },
+          ),
+        );
+      },
+    );
   });
   if (definition !== undefined) return definition;
   throw new TidingsError(

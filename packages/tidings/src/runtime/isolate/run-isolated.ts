@@ -52,7 +52,7 @@ export function runIsolated(options: IsolatedAttempt): Promise<JobOutcome> {
   };
 
   return new Promise<JobOutcome>((resolve, reject) => {
-    child.once("error", reject);
+    child.once("error", (cause) => reject(notStarted(record, cause)));
     child.once("exit", (code, killedBy) => {
       const end = () => reject(crashed(record, code, killedBy, crash));
       // What it said last may still be on the way.
@@ -109,6 +109,15 @@ function crashed(
     "HANDLER_CRASHED",
     `The process of attempt ${job.attempt} of job "${job.jobId}" ${how}${why === "" ? "." : why}`,
     { hint: "Look at the server's standard error for what it said last." },
+  );
+}
+
+/** The system's own sentence names a path of this machine, and a failure is read by whoever owns the job. */
+function notStarted({ job }: JobRecord, cause: Error): TidingsError {
+  return new TidingsError(
+    "HANDLER_CRASHED",
+    `The process of attempt ${job.attempt} of job "${job.jobId}" could not be started or reached.`,
+    { hint: "Look whether the machine has processes and memory left.", cause },
   );
 }
 

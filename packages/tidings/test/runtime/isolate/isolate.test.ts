@@ -208,6 +208,19 @@ test("what an isolated handler throws on purpose means the same", async () => {
   expect(story.at(-1)).toMatchObject({ type: "job.completed", summary: "the second time" });
 });
 
+test("an isolated job whose module cannot be loaded fails without a path of the machine; the operator reads it", async () => {
+  const { tidings, output } = await openWorld();
+  const { jobId } = await tidings.start(jobs.misplaced, {});
+  expect((await storyOf(tidings, jobId)).at(-1)).toMatchObject({
+    type: "job.failed",
+    error: {
+      code: "HANDLER_CRASHED",
+      message: 'The module of the isolated job "misplaced" could not be loaded.',
+    },
+  });
+  await until(() => output().stderr.includes("nowhere.ts"));
+});
+
 test("what an isolated handler prints never reaches the server's standard output", async () => {
   const { tidings, output } = await openWorld();
   const { jobId } = await tidings.start(jobs.prints, {});

@@ -124,3 +124,10 @@ export const returnsNoJson = defineJob("returns_no_json", {
   isolate,
   run: () => ({ result: 1n }),
 });
+
+export const misplaced = defineJob("misplaced", {
+  input,
+  isolate: { module: new URL("./nowhere.ts", import.meta.url).href },
+  attempts: 1,
+  run: () => undefined,
+});

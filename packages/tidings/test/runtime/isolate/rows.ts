@@ -4,7 +4,8 @@ import { z } from "zod";
 
 export const rows = defineJob("rows", {
   input: z.object({ blockMs: z.number() }),
-  async run({ blockMs }, { attempt, checkpoint, resumed, progress, emit }) {
+  async run({ blockMs }, { attempt, checkpoint, resumed, progress, emit, signal }) {
+    signal.addEventListener("abort", () => process.send?.({ error: signal.reason.code }));
     for (let row = Number(resumed ?? 0); row < 100; row += 1) {
       if (attempt === 1 && row === 50) {
         await emit({ type: "system.log", source: "rows", level: "info", message: "half" });
