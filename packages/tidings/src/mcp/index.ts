@@ -2,6 +2,8 @@
 export type { AccessOptions, ProtectedResource } from "./server/access.ts";
 export type { BearerIssuer, TokenVerifier } from "./server/bearer.ts";
 export { createBearerVerifier } from "./server/bearer.ts";
+export type { EventStoreOptions } from "./server/event-store.ts";
+export { createEventStore } from "./server/event-store.ts";
 export type { HttpHandler, HttpHandlerOptions, HttpRequest } from "./server/http-handler.ts";
 export { createHttpHandler } from "./server/http-handler.ts";
 export type { JobGrant, JobToken, JobTokens } from "./server/job-token.ts";
@@ -21,5 +23,7 @@ export { toResourceError } from "./server/resource-error.ts";
 export { sendError } from "./server/send-error.ts";
 export type { StdioHandle, StdioOptions } from "./server/serve-stdio.ts";
 export { serveTidingsStdio } from "./server/serve-stdio.ts";
+export type { DurableServerEventBus, ServerEventBusOptions } from "./server/server-bus.ts";
+export { createServerEventBus } from "./server/server-bus.ts";
 export { closeWhenSlow } from "./server/slow-body.ts";
 export { takeStdout } from "./server/stdout-guard.ts";
