@@ -5,11 +5,13 @@
 import { benchEngine } from "./engine.ts";
 import { benchReduce } from "./reduce.ts";
 import { createReporter, type Report } from "./report.ts";
+import { benchStarts } from "./starts.ts";
 import { benchStreams } from "./streams.ts";
 
 const BENCHES: Readonly<Record<string, (report: Report) => Promise<void>>> = {
   engine: benchEngine,
   reduce: benchReduce,
+  starts: benchStarts,
   streams: benchStreams,
 };
 
