@@ -281,6 +281,30 @@ describe("sessions of 2025-11-25", () => {
     await resting.close();
   });
 
+  it("FC-17 (b): sessions that never say goodbye end when they have rested, however many they are", async () => {
+    const SESSIONS = 300;
+    const clock = createManualClock();
+    const crowded = await createWorld({ clock, sessionIdleMs: 60_000, maxSessions: SESSIONS });
+    for (let at = 0; at < SESSIONS; at++) await initialize(crowded.url);
+    const bob = { Authorization: "Bearer bob" };
+    await expect(initialize(crowded.url, bob)).rejects.toThrow("HTTP 503");
+    clock.advance(61_000);
+    // There is room for as many again, and nothing of theirs had to make it.
+    const sessions: string[] = [];
+    for (let at = 0; at < SESSIONS; at++) sessions.push(await initialize(crowded.url, bob));
+    for (const id of sessions) {
+      const ping = await post(
+        crowded.url,
+        { jsonrpc: "2.0", id: 1, method: "ping" },
+        { ...bob, "Mcp-Session-Id": id },
+      );
+      expect(ping.status).toBe(200);
+      await ping.text();
+    }
+    expect(crowded.errors).toEqual([]);
+    await crowded.close();
+  });
+
   it("a session that was deleted while its stream was open is forgotten at once", async () => {
     const IDLE_MS = 60_000;
     const clock = createManualClock();

@@ -67,7 +67,7 @@ function send({ method, path, headers = {}, body }: Ask, more: Record<string, st
         at % 2 === 0 && name !== "Date" ? [`${name}: ${all[at + 1]}`] : [],
       );
       // Each message of a session has an id of its own, made up anew.
-      const body = text.replace(/^id: [\w-]{22}$/gm, "id: NEW");
+      const body = text.replace(/^id: [\w-]{22}\.[\w-]{22}$/gm, "id: NEW");
       resolve({ status: res.statusCode ?? 0, headers: pairs, body });
     })
       .on("error", reject)

@@ -75,6 +75,13 @@ export interface HttpHandlerOptions extends GuardOptions, AccessOptions, Partial
   readonly sessionIdleMs?: number;
   /** How many 2025 sessions are open at a time; a full house closes the owner's own idle one, or answers 503. Default 10 000. */
   readonly maxSessions?: number;
+  /** How long a 2025 session can be sent again what it was told, in milliseconds. Default 5 minutes. */
+  readonly sessionReplayMs?: number;
+  /**
+   * How much is kept for that, of all sessions together, in bytes. Each has an equal part, at most 256 KiB; a client that
+   * resumes before what is kept is told of the gap. Default 64 MiB.
+   */
+  readonly maxReplayBytes?: number;
   /** How many event streams one owner may have open, of all kinds together. Default 10 000. */
   readonly maxStreamsPerOwner?: number;
   /** The longest MCP request body, in bytes. Default 4 MiB. */
@@ -119,6 +126,8 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
     stallMs = 60_000,
     sessionIdleMs = 1_800_000,
     maxSessions = 10_000,
+    sessionReplayMs = 300_000,
+    maxReplayBytes = 64 * 1024 * 1024,
     maxStreamsPerOwner = 10_000,
     maxBodyBytes = 4 * 1024 * 1024,
     clock = systemClock,
@@ -161,12 +170,16 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
   const streams = createStreams({ clock, heartbeatMs, stallMs, maxStreamsPerOwner });
   const sessions = createSessions({
     factory,
+    tidings,
     streams,
     clock,
     random,
     heartbeatMs,
+    stallMs,
     idleMs: sessionIdleMs,
     maxSessions,
+    replayMs: sessionReplayMs,
+    replayBytes: maxReplayBytes,
   });
 
   async function serve(

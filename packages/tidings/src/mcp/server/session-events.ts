@@ -35,6 +35,11 @@ export interface SessionEvents {
   offer(context: ServerContext, owner: string): Promise<void>;
   /** The same without a request, for a connection that is known to be 2026-07-28 over stdio. */
   offerAll(owner: string): Promise<void>;
+  /**
+   * What is told instead of messages that are no longer kept: how the newest 100 jobs of this connection stand, and that
+   * everything subscribed may have changed.
+   */
+  describeGap(owner: string): Promise<readonly WireNotification[]>;
   /** How many parts of the log are told. */
   readonly tails: number;
 }
@@ -224,6 +229,15 @@ export function createSessionEvents(
     },
 
     offerAll,
+
+    async describeGap(owner) {
+      // Before the snapshots: whoever reads on after it misses nothing that they do not show.
+      const cursor = await tidings.head(owner);
+      const jobIds = [...[...followed.keys()].reverse(), ...[...told].reverse()];
+      const snapshots = await snapshotsOf(tidings, owner, { jobIds });
+      const updates = [...subscriptions.keys()].map((uri) => wire2025.toPlainUpdate(uri, cursor));
+      return [wire2026.toGapNotification(snapshots, cursor), ...updates];
+    },
 
     get tails() {
       return feed.size;

@@ -7,7 +7,7 @@
  *                                 └── DELETE, or idle without a GET stream ──▶ closed
  *
  * The GET stream is ours because the SDK's buffers without bound, refuses a second GET while a dead one lingers, and
- * sends no first byte. Events of jobs wait for the stream: their sender reads the log, so nothing piles up.
+ * sends no first byte; see session-outbox.ts. What the SDK leaves out of the others is in session-calls.ts.
  */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -25,17 +25,20 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
 import type { Clock, Random } from "../../model/clock.ts";
-import { CURSOR_META_KEY } from "../../model/projection/notification.ts";
+import type { WireNotification } from "../../model/projection/notification.ts";
+import type { Tidings } from "../../runtime/tidings.ts";
 import { REVISION } from "../wire/2025-11-25.ts";
+import { toGapNotification } from "../wire/2026-07-28.ts";
 import { forward, requestIdOf, sendRpcError } from "./http-message.ts";
 import type { Streams } from "./http-streams.ts";
-import { innerOf } from "./register-job.ts";
-import type { SessionReplay } from "./session-replay.ts";
-import { createSessionReplay } from "./session-replay.ts";
-import type { SseStream } from "./sse.ts";
+import { findJobServer, innerOf } from "./register-job.ts";
+import type { SessionCalls } from "./session-calls.ts";
+import { createSessionCalls, cutWhenStalled } from "./session-calls.ts";
+import type { Missed, Outbox } from "./session-outbox.ts";
+import { createOutbox } from "./session-outbox.ts";
+import type { Resumption, SessionReplay } from "./session-replay.ts";
+import { createSessionReplays, GET_STREAM } from "./session-replay.ts";
 
-/** The name of the GET stream among the streams of a session; those of POSTs have random ones. */
-const GET_STREAM = "GET";
 const RETRY_MS = 1_000;
 
 export interface SessionRequest {
@@ -53,18 +56,26 @@ export interface Sessions {
   serve(request: SessionRequest): Promise<void>;
   /** How many sessions are open. */
   readonly size: number;
+  /** What is kept so that streams can be resumed, in bytes. */
+  readonly replayBytes: number;
   close(): Promise<void>;
 }
 
 export interface SessionsOptions {
   readonly factory: McpServerFactory;
+  readonly tidings: Tidings;
   readonly streams: Streams;
   readonly clock: Clock;
   readonly random: Random;
   readonly heartbeatMs: number;
+  readonly stallMs: number;
   /** How long a session lives without requests and without a GET stream, in milliseconds. */
   readonly idleMs: number;
   readonly maxSessions: number;
+  /** How long what was said can be sent again, in milliseconds. */
+  readonly replayMs: number;
+  /** How much is kept for that, of all sessions together, in bytes. */
+  readonly replayBytes: number;
 }
 
 interface Session {
@@ -74,13 +85,15 @@ interface Session {
   readonly transport: WebStandardStreamableHTTPServerTransport;
   readonly outbox: Outbox;
   readonly replay: SessionReplay;
+  readonly calls: SessionCalls;
   requests: number;
   idleSince: number;
   cancelIdle: () => void;
 }
 
 export function createSessions(options: SessionsOptions): Sessions {
-  const { factory, streams, clock, random, heartbeatMs, idleMs, maxSessions } = options;
+  const { factory, tidings, streams, clock, random, heartbeatMs, stallMs, idleMs, maxSessions } = options;
+  const replays = createSessionReplays(options);
   const sessions = new Map<string, Session>();
 
   async function begin({ res, webRequest, body, owner, authInfo }: SessionRequest): Promise<void> {
@@ -99,11 +112,12 @@ export function createSessions(options: SessionsOptions): Sessions {
       requestInfo: webRequest,
       ...(authInfo === undefined ? {} : { authInfo }),
     });
-    const replay = createSessionReplay(random);
+    const replay = replays.open(async () => toMessage(toGapNotification([], await tidings.head(owner))));
     const outbox = createOutbox(replay);
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => random.id(),
       keepAliveMs: heartbeatMs,
+      retryInterval: RETRY_MS,
       eventStore: replay.eventStore,
       onsessioninitialized: (id) => {
         const session: Session = {
@@ -113,6 +127,7 @@ export function createSessions(options: SessionsOptions): Sessions {
           transport,
           outbox,
           replay,
+          calls,
           requests: 0,
           idleSince: clock.monotonic(),
           cancelIdle: () => {},
@@ -121,14 +136,24 @@ export function createSessions(options: SessionsOptions): Sessions {
         rest(session);
       },
     });
-    const answer = transport.send.bind(transport);
+    const calls = createSessionCalls({
+      send: transport.send.bind(transport),
+      closeStream: (id) => transport.closeSSEStream(id),
+      replay,
+    });
     transport.send = (message: JSONRPCMessage, sending?: TransportSendOptions) =>
-      belongsToRequest(message, sending) ? answer(message, sending) : outbox.send(message);
+      belongsToRequest(message, sending) ? calls.send(message, sending) : outbox.send(message);
+    const close = transport.close.bind(transport);
+    transport.close = async () => {
+      await calls.answerAll();
+      await close();
+    };
     transport.onclose = () => {
-      const session = sessions.get(transport.sessionId ?? "");
-      session?.cancelIdle();
-      sessions.delete(transport.sessionId ?? "");
+      const id = transport.sessionId ?? "";
+      sessions.get(id)?.cancelIdle();
+      sessions.delete(id);
       outbox.close();
+      replay.close();
     };
     await server.connect(transport);
     const response = await transport.handleRequest(webRequest, {
@@ -148,8 +173,15 @@ export function createSessions(options: SessionsOptions): Sessions {
       if (oldest === undefined || session.idleSince < oldest.idleSince) oldest = session;
     }
     if (oldest === undefined) return false;
-    void oldest.server.close();
+    void end(oldest);
     return true;
+  }
+
+  /** It is gone at once; its open calls are answered after that. */
+  function end(session: Session): Promise<void> {
+    session.cancelIdle();
+    sessions.delete(session.id);
+    return session.server.close();
   }
 
   function rest(session: Session): void {
@@ -157,7 +189,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     session.idleSince = clock.monotonic();
     session.cancelIdle = clock.after(idleMs, () => {
       if (session.requests > 0 || session.outbox.isOpen) rest(session);
-      else void session.server.close();
+      else void end(session);
     });
   }
 
@@ -188,23 +220,37 @@ export function createSessions(options: SessionsOptions): Sessions {
       sendRpcError(res, 400, { code: -32000, message });
       return;
     }
-    const lastEventId = req.headers["last-event-id"];
-    const resumed = lastEventId === undefined ? undefined : session.replay.streamOf(String(lastEventId));
-    if (lastEventId !== undefined && resumed === undefined) {
-      const message =
-        "Last-Event-ID cannot be honoured: it was not issued in this session, or what followed is no longer kept.";
-      const hint = "Open the stream without it, and read jobs on from their cursors.";
-      sendRpcError(res, 400, { code: -32000, message, data: { code: "BAD_CURSOR", hint, retryable: false } });
-      return;
+    const { replay, outbox } = session;
+    const header = req.headers["last-event-id"];
+    const lastEventId = header === undefined ? undefined : String(header);
+    const resumption = lastEventId === undefined ? undefined : replay.resume(lastEventId);
+    if (lastEventId !== undefined && resumption?.stream === undefined) {
+      return refuseResumption(res, resumption);
     }
-    if (resumed !== undefined && resumed !== GET_STREAM) return answer(session, request);
-    const priming = knowsPriming(session)
-      ? { opening: { id: session.replay.keep(GET_STREAM, undefined).id, retryMs: RETRY_MS } }
-      : {};
-    const stream = streams.open(owner, res, { headers: { "Mcp-Session-Id": session.id }, ...priming });
-    session.outbox.open(stream, lastEventId === undefined ? undefined : String(lastEventId));
+    if (resumption?.stream !== undefined && resumption.stream !== GET_STREAM) {
+      session.calls.resume(resumption.stream, res);
+      return answer(session, request);
+    }
+    const gap = resumption?.isTruncated ? await describeGap(session) : [];
+    // Resumed, the position stays where it was until the client has been sent what it missed.
+    const id = lastEventId ?? replay.position();
+    const stream = streams.open(owner, res, {
+      headers: { "Mcp-Session-Id": session.id },
+      ...(knowsPriming(session) ? { opening: { id, retryMs: RETRY_MS } } : {}),
+    });
+    const missed = lastEventId === undefined ? [] : (replay.resume(lastEventId)?.messages ?? []);
+    outbox.open(stream, [...gap, ...missed]);
     await stream.closed;
     if (sessions.has(session.id)) rest(session);
+  }
+
+  /** What is told instead of messages of the GET stream that are no longer kept. */
+  async function describeGap({ server, owner }: Session): Promise<readonly Missed[]> {
+    const events = findJobServer(server)?.session;
+    const notifications = (await events?.describeGap(owner)) ?? [
+      toGapNotification([], await tidings.head(owner)),
+    ];
+    return notifications.map((notification) => ({ message: toMessage(notification) }));
   }
 
   /** Lets the SDK's transport answer. */
@@ -212,14 +258,23 @@ export function createSessions(options: SessionsOptions): Sessions {
     session: Session,
     { res, webRequest, body, authInfo }: SessionRequest,
   ): Promise<void> {
+    const forget = session.calls.begin(body, res);
+    if (forget === undefined) {
+      const message = "A call of this session with the same id is not answered yet.";
+      return sendRpcError(res, 400, { code: -32600, message }, requestIdOf(body));
+    }
     session.requests++;
+    const stopWatching = cutWhenStalled(res, clock, stallMs);
     try {
       const response = await session.transport.handleRequest(webRequest, {
         ...(body === undefined ? {} : { parsedBody: body }),
         ...(authInfo === undefined ? {} : { authInfo }),
       });
+      if (response.status !== 200) forget();
+      if (response.status === 202) await session.calls.endCancelled(body);
       await forward(response, res);
     } finally {
+      stopWatching();
       session.requests--;
       if (sessions.has(session.id)) rest(session);
     }
@@ -229,6 +284,9 @@ export function createSessions(options: SessionsOptions): Sessions {
     get size() {
       return sessions.size;
     },
+    get replayBytes() {
+      return replays.bytes;
+    },
     async serve(request) {
       const { req, body } = request;
       if (req.headers["mcp-session-id"] === undefined && isInitializeRequest(body)) return begin(request);
@@ -237,7 +295,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       return req.method === "GET" ? listen(session, request) : answer(session, request);
     },
     async close() {
-      await Promise.all([...sessions.values()].map(({ server }) => server.close()));
+      await Promise.all([...sessions.values()].map(end));
     },
   };
 }
@@ -247,76 +305,20 @@ function knowsPriming({ server }: Session): boolean {
   return (innerOf(server).getNegotiatedProtocolVersion() ?? "") >= REVISION;
 }
 
+function refuseResumption(res: ServerResponse, resumption: Resumption | undefined): void {
+  const hint = "Open the stream without it, and read jobs on from their cursors.";
+  const data = { code: "BAD_CURSOR", hint, retryable: false };
+  const isOurs = resumption !== undefined;
+  const message = isOurs
+    ? "The call behind this Last-Event-ID has ended, and nothing of it is kept any more."
+    : "This Last-Event-ID was not issued in this session.";
+  sendRpcError(res, isOurs ? 410 : 400, { code: -32000, message, data });
+}
+
+function toMessage({ method, params }: WireNotification): JSONRPCMessage {
+  return { jsonrpc: "2.0", method, params: { ...params } };
+}
+
 function belongsToRequest(message: JSONRPCMessage, sending: TransportSendOptions | undefined): boolean {
   return sending?.relatedRequestId !== undefined || "result" in message || "error" in message;
-}
-
-/** What the server says by itself: it goes to the session's one GET stream. */
-interface Outbox {
-  readonly isOpen: boolean;
-  /** The newest stream is the session's; the one before it ends. @param after - The id behind which it goes on. */
-  open(stream: SseStream, after: string | undefined): void;
-  /**
-   * Resolves once the message was handed over. Without a stream, an event waits for one (its sender can wait: the
-   * event stands in the log); anything else is kept for a resumption only, because its sender may be a tool that must
-   * answer.
-   */
-  send(message: JSONRPCMessage): Promise<void>;
-  close(): void;
-}
-
-function createOutbox(replay: SessionReplay): Outbox {
-  let stream: SseStream | undefined;
-  /** What the stream was told by its resumption. */
-  let resumed: ReadonlySet<string> = new Set();
-  let over = false;
-  let waiting: (() => void)[] = [];
-
-  const wake = () => {
-    const woken = waiting;
-    waiting = [];
-    for (const resolve of woken) resolve();
-  };
-
-  return {
-    get isOpen() {
-      return stream !== undefined;
-    },
-    open(next, after) {
-      if (next.signal.aborted) return;
-      const before = stream;
-      stream = next;
-      before?.end();
-      next.signal.addEventListener("abort", () => {
-        if (stream === next) stream = undefined;
-      });
-      const missed = after === undefined ? [] : replay.after(after);
-      for (const { id, message } of missed) void next.send({ id, event: "message", data: message });
-      resumed = new Set(missed.map(({ id }) => id));
-      if (over) next.end();
-      wake();
-    },
-    async send(message) {
-      if (over) return;
-      const { id } = replay.keep(GET_STREAM, message);
-      while (!over) {
-        if (resumed.has(id)) return;
-        if (await stream?.send({ id, event: "message", data: message })) return;
-        // Not sent, or perhaps lost with its stream: an event is sent again, for readers know repeats by their id.
-        if (!isEvent(message)) return;
-        if (stream === undefined && !over) await new Promise<void>((resolve) => waiting.push(resolve));
-      }
-    },
-    close() {
-      over = true;
-      stream?.end();
-      wake();
-    },
-  };
-}
-
-function isEvent(message: JSONRPCMessage): boolean {
-  const params = "params" in message ? message.params : undefined;
-  const meta = (params as { _meta?: unknown } | undefined)?._meta;
-  return typeof meta === "object" && meta !== null && Object.hasOwn(meta, CURSOR_META_KEY);
 }
