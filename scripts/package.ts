@@ -59,6 +59,29 @@ if (told !== wanted) throw new Error("The story was: " + told);
 console.log(told);
 `;
 
+const JOBS = `
+import { defineJob } from "tidings";
+
+const input = { "~standard": { version: 1, vendor: "none", validate: (value) => ({ value }) } };
+export const alone = defineJob("alone", { input, isolate: true, run: () => ({ result: process.pid }) });
+`;
+
+const ISOLATED = `
+import { createTidings } from "tidings";
+import { alone } from "./jobs.js";
+
+const tidings = await createTidings({ store: "sqlite:./jobs.db", jobs: [alone] });
+const { jobId } = await tidings.start(alone, {});
+const reading = new AbortController();
+for await (const item of tidings.tail({ owner: "local", jobIds: [jobId], signal: reading.signal })) {
+  if (item.kind === "event" && /completed|failed/.test(item.event.type)) break;
+}
+const pid = await tidings.result("local", jobId);
+await tidings.close();
+if (typeof pid !== "number" || pid === process.pid) throw new Error("The attempt ran in process " + pid);
+console.log("by a process of its own");
+`;
+
 async function tryOut(tarball: string): Promise<void> {
   const project = join(scratch, "project");
   await mkdir(project);
@@ -67,7 +90,9 @@ async function tryOut(tarball: string): Promise<void> {
     '{ "name": "a-stranger", "private": true, "type": "module" }\n',
   );
   await writeFile(join(project, "first.js"), PROGRAM);
-  const all = (await entries()).map((entry) => entry.specifier).filter((name) => name !== "tidings/testing");
+  await writeFile(join(project, "jobs.js"), JOBS);
+  await writeFile(join(project, "isolated.js"), ISOLATED);
+  const all = (await entries()).map((entry) => entry.specifier);
   await writeFile(
     join(project, "entries.js"),
     `${all.map((name) => `await import(${JSON.stringify(name)});`).join("\n")}\nconsole.log("${all.length} entries load");\n`,
@@ -75,6 +100,9 @@ async function tryOut(tarball: string): Promise<void> {
   const flags = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", tarball];
   run("npm install of the tarball", "npm", flags, true, project);
   run("the first program", process.execPath, ["first.js"], false, project);
+  run("an attempt in a process of its own", process.execPath, ["isolated.js"], false, project);
+  const command = join(project, "node_modules", ".bin", "tidings");
+  run("the command", command, ["inspect", "--store", "sqlite:./jobs.db"], false, project);
   run("every entry", process.execPath, ["entries.js"], false, project);
 }
 

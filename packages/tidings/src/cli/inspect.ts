@@ -60,17 +60,16 @@ async function list(args: Arguments, io: Io, target: Target): Promise<void> {
   }
   if (jobs.length === 0) return void io.write(`There are no such jobs in ${toInert(target.name)}.\n`);
   const now = Date.now();
-  writeTable(io, [
-    ["JOB", "STATUS", "DONE", "TRIES", "AGE", ""],
-    ...jobs.map((job) => [
-      job.jobId,
-      job.status,
-      `${job.percentage.toFixed(0)} %`,
-      `${job.attempt}`,
-      spanOf(now - Date.parse(job.createdAt)),
-      summaryOf(job),
-    ]),
+  const head = ["JOB", "STATUS", "DONE", "TRIES", "AGE", ""];
+  const rows = jobs.map((job) => [
+    job.jobId,
+    job.status,
+    `${job.percentage.toFixed(0)} %`,
+    `${job.attempt}`,
+    spanOf(now - Date.parse(job.createdAt)),
+    summaryOf(job),
   ]);
+  writeTable(io, [head, ...rows], { shortens: true });
 }
 
 interface Details {

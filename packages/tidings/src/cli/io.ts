@@ -26,7 +26,8 @@ export function createProcessIo(): Io {
     write: (text) => void process.stdout.write(text),
     writeError: (text) => void process.stderr.write(text),
     isTerminal: process.stdout.isTTY === true,
-    columns: process.stdout.columns ?? 80,
+    // Some terminals say 0: they do not know.
+    columns: process.stdout.columns || 80,
     env: process.env,
     signal: interrupted.signal,
   };

@@ -33,17 +33,33 @@ export function paintStatus(io: Io, status: Status): string {
   return paint(io, STATUS_COLOURS[status] ?? "grey", toInert(status));
 }
 
-/** Columns as wide as their widest cell; the last one takes what is left of the line. */
-export function writeTable(io: Io, rows: readonly (readonly string[])[]): void {
-  const cells = rows.map((row) => row.map((cell) => toInert(cell)));
+/** A cell is never longer: an error's whole sentence has room. */
+const LONGEST_CELL = 4_000;
+/** What is left of a shortened last column at least. */
+const LEAST_COLUMN = 20;
+
+/**
+ * Columns as wide as their widest cell. The last one is shortened to the terminal's width when `shortens` is set; the
+ * others never are: people copy ids.
+ */
+export function writeTable(
+  io: Io,
+  rows: readonly (readonly string[])[],
+  { shortens = false }: { readonly shortens?: boolean } = {},
+): void {
+  const cells = rows.map((row) => row.map((cell) => toInert(cell, LONGEST_CELL)));
   const widths = (cells[0] ?? []).map((_, column) =>
     Math.max(...cells.map((row) => row[column]?.length ?? 0)),
   );
   for (const row of cells) {
-    const line = row
-      .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
-      .join("  ");
-    io.write(`${line.slice(0, Math.max(20, io.columns)).trimEnd()}\n`);
+    const before = row
+      .slice(0, -1)
+      .map((cell, column) => `${cell.padEnd(widths[column] ?? 0)}  `)
+      .join("");
+    const last = row.at(-1) ?? "";
+    const room = shortens ? Math.max(LEAST_COLUMN, io.columns - before.length) : last.length;
+    io.write(`${before}${last.length > room ? `${last.slice(0, room - 1)}…` : last}`.trimEnd());
+    io.write("\n");
   }
 }
 
@@ -84,7 +100,7 @@ export function lineOf(event: TidingsEvent): string {
     ([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`,
   );
   const place = seq === undefined ? "" : `#${seq} `;
-  return toInert(`${timestamp.slice(11, 23)} ${place}${type} ${words.join(" ")}`.trimEnd());
+  return toInert(`${timestamp.slice(11, 23)} ${place}${type} ${words.join(" ")}`.trimEnd(), LONGEST_CELL);
 }
 
 const HEAD: readonly string[] = ["type", "timestamp", "seq", "eventId", "jobId"];

@@ -11,8 +11,9 @@
  * feeds of their own: what is said in one cannot reach a subscriber of another.
  */
 import type { Engine, EventFilter, LogEntry } from "../engine/engine.ts";
+import { matches } from "../engine/event-filter.ts";
 import type { TidingsEvent } from "../model/event.ts";
-import { createInterests, matches } from "./interests.ts";
+import { createInterests } from "./interests.ts";
 import type { Subscriber, Subscription, TailItem } from "./tidings.ts";
 
 export interface Hub {

@@ -1,16 +1,7 @@
 /** Who wants which events of one owner's log. */
 import type { EventFilter } from "../engine/engine.ts";
+import { isEverything } from "../engine/event-filter.ts";
 import type { TidingsEvent } from "../model/event.ts";
-
-/** Whether an event is among those that a filter asks for. */
-export function matches({ jobIds, correlationId, resourceIds }: EventFilter, event: TidingsEvent): boolean {
-  if (jobIds === undefined && correlationId === undefined && resourceIds === undefined) return true;
-  return (
-    (event.jobId !== undefined && jobIds?.includes(event.jobId) === true) ||
-    (correlationId !== undefined && event.correlationId === correlationId) ||
-    (event.resourceId !== undefined && resourceIds?.includes(event.resourceId) === true)
-  );
-}
 
 /** Members by what they want: an event touches only those whom it concerns. */
 export interface Interests<Member> {
@@ -34,7 +25,7 @@ export function createInterests<Member extends { readonly filter: EventFilter }>
     call: (group: Set<Member>, map?: Map<string, Set<Member>>, key?: string) => void,
   ) {
     const { jobIds, correlationId, resourceIds } = filter;
-    if (jobIds === undefined && correlationId === undefined && resourceIds === undefined) call(everything);
+    if (isEverything(filter)) call(everything);
     const each = (map: Map<string, Set<Member>>, key: string) => {
       let group = map.get(key);
       if (group === undefined) {

@@ -1,5 +1,6 @@
 /** Reading in memory. */
 import type { EventFilter, JobRecord, ListRequest, Reading } from "../engine.ts";
+import { isEverything, matches } from "../event-filter.ts";
 import { bareRecord, entryOf, type LogLine, type Owner, type State } from "./state.ts";
 
 export function list(state: State, owner: string, request: ListRequest): readonly JobRecord[] {
@@ -21,7 +22,7 @@ export function read(state: State, name: string, filter: EventFilter, after: num
   const lines: LogLine[] = [];
   let complete = true;
   for (const line of owner.log.slice(firstAfter(owner.log, after))) {
-    if (!matches(filter, line)) continue;
+    if (!matches(filter, line.event)) continue;
     if (lines.length >= limit) {
       complete = false;
       break;
@@ -34,21 +35,6 @@ export function read(state: State, name: string, filter: EventFilter, after: num
     head: owner.head,
     truncated: isTruncated(owner, filter, after),
   };
-}
-
-/** Whether the filter narrows nothing: then the owner's whole log is meant. */
-export function isEverything({ jobIds, correlationId, resourceIds }: EventFilter): boolean {
-  return jobIds === undefined && correlationId === undefined && resourceIds === undefined;
-}
-
-function matches(filter: EventFilter, { event }: LogLine): boolean {
-  const { jobIds, correlationId, resourceIds } = filter;
-  if (isEverything(filter)) return true;
-  return (
-    (event.jobId !== undefined && jobIds?.includes(event.jobId) === true) ||
-    (event.correlationId !== undefined && event.correlationId === correlationId) ||
-    (event.resourceId !== undefined && resourceIds?.includes(event.resourceId) === true)
-  );
 }
 
 function isTruncated(owner: Owner, filter: EventFilter, after: number): boolean {

@@ -148,7 +148,8 @@ export async function forward(response: Response, res: ServerResponse): Promise<
   }
 }
 
-function drained(res: ServerResponse): Promise<void> {
+/** Resolves once a full answer takes more, or is closed. */
+export function drained(res: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       res.off("drain", done);

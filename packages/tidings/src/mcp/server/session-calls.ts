@@ -11,6 +11,7 @@
 import type { ServerResponse } from "node:http";
 import type { JSONRPCMessage, RequestId, TransportSendOptions } from "@modelcontextprotocol/server";
 import type { Clock } from "../../model/clock.ts";
+import { drained } from "./http-message.ts";
 import type { SessionReplay } from "./session-replay.ts";
 
 export interface SessionCalls {
@@ -128,18 +129,6 @@ export function cutWhenStalled(res: ServerResponse, clock: Clock, stallMs: numbe
     res.off("drain", onDrain);
     cancel();
   };
-}
-
-function drained(res: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      res.off("drain", done);
-      res.off("close", done);
-      resolve();
-    };
-    res.on("drain", done);
-    res.on("close", done);
-  });
 }
 
 function errorOf(id: RequestId, message: string): JSONRPCMessage {
