@@ -3,6 +3,7 @@
  * Figures are JSON lines on stdout, the table is on stderr. Ends with 1 when a figure misses what it must reach.
  */
 import { benchEngine } from "./engine.ts";
+import { benchPrune } from "./prune.ts";
 import { benchReduce } from "./reduce.ts";
 import { createReporter, type Report } from "./report.ts";
 import { benchStarts } from "./starts.ts";
@@ -10,6 +11,7 @@ import { benchStreams } from "./streams.ts";
 
 const BENCHES: Readonly<Record<string, (report: Report) => Promise<void>>> = {
   engine: benchEngine,
+  prune: benchPrune,
   reduce: benchReduce,
   starts: benchStarts,
   streams: benchStreams,

@@ -1,9 +1,10 @@
 /** GiftGenius put together: store, jobs, files and the MCP servers that speak for them. */
 import { appendFileSync } from "node:fs";
 import type { McpServer } from "@modelcontextprotocol/server";
-import { createTidings, openEngine, type Tidings } from "tidings";
+import { createTidings, type Engine, openEngine, type Tidings } from "tidings";
 import type { Config } from "./config.ts";
-import { bulkGiftAnalysis } from "./jobs/bulk-gift-analysis.ts";
+import { createFeedReaders } from "./feed-readers.ts";
+import { type BulkInput, bulkGiftAnalysis } from "./jobs/bulk-gift-analysis.ts";
 import { refreshProductFeed } from "./jobs/refresh-product-feed.ts";
 import { createGiftServer } from "./mcp-server.ts";
 import { openProductFeed } from "./product-feed.ts";
@@ -22,27 +23,32 @@ export interface GiftGenius {
 export async function openGiftGenius(config: Config): Promise<GiftGenius> {
   const feed = await openProductFeed(config.catalogueFolder);
   const engine = await openEngine(config.store);
-  const uploads = await openUploads(config.uploadsFolder).catch(async (error: unknown) => {
-    await engine.close();
-    throw error;
-  });
-  const { matchLog } = config;
+  const { matchLog, retentionMs } = config;
+  const uploads = await openUploads(config.uploadsFolder, () => tidings, { retentionMs }).catch(
+    async (error: unknown) => {
+      await engine.close();
+      throw error;
+    },
+  );
+  const readers = createFeedReaders(() => tidings, retentionMs);
   const bulk = bulkGiftAnalysis({
     feed,
     uploads,
+    readers,
     readItems: (...request) => tidings.items(...request),
     ...(matchLog === undefined
       ? {}
       : { onMatch: (jobId: string, record: number) => appendFileSync(matchLog, `${jobId} ${record}\n`) }),
   });
-  const refresh = refreshProductFeed(feed);
-  const tidings = await createTidings({
-    store: engine,
+  const refresh = refreshProductFeed({ feed, readers });
+  const tidings: Tidings = await createTidings({
+    store: keepingFiles(engine, bulk.type, uploads),
     leaseMs: config.leaseMs,
-    retentionMs: config.retentionMs,
+    retentionMs,
     retentionBytes: config.retentionBytes,
     jobs: [bulk, refresh],
   });
+  uploads.beginSweeping();
   return {
     tidings,
     uploads,
@@ -50,6 +56,24 @@ export async function openGiftGenius(config: Config): Promise<GiftGenius> {
     async close() {
       await tidings.close();
       await uploads.close();
+    },
+  };
+}
+
+/**
+ * The engine, which keeps the file of each job of a type from its start on, whoever starts or retries it. What is lost
+ * between the two commits is made good when the job runs.
+ */
+function keepingFiles(engine: Engine, jobType: string, uploads: Uploads): Engine {
+  return {
+    ...engine,
+    async start(request) {
+      const outcome = await engine.start(request);
+      if (outcome.outcome === "created" && request.jobType === jobType) {
+        const { file } = request.input as BulkInput;
+        await uploads.keepFor(request.owner, request.jobId, file).catch(() => undefined);
+      }
+      return outcome;
     },
   };
 }

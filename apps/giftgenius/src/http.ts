@@ -132,7 +132,7 @@ export async function serveHttp(
     }
     // A file that cannot be kept ends the reading, not the connection: that carries the answer.
     const upload = await app.uploads.receive(request.iterator({ destroyOnReturn: false }));
-    const uploadId = await app.uploads.grant(app.tidings, owner, upload);
+    const uploadId = await app.uploads.grant(owner, upload);
     sendJson(response, 201, { uploadId, ...upload });
   }
 
@@ -215,7 +215,9 @@ function sendJson(response: ServerResponse, status: number, body: object): void 
 /** The guard has let the page pass: it may read the answer too. */
 function allowOrigin({ headers: { origin } }: IncomingMessage, response: ServerResponse): void {
   response.setHeader("vary", "Origin");
-  if (origin !== undefined) response.setHeader("access-control-allow-origin", origin);
+  if (origin === undefined) return;
+  response.setHeader("access-control-allow-origin", origin);
+  response.setHeader("access-control-expose-headers", "WWW-Authenticate, Retry-After, Allow");
 }
 
 function answerError(request: IncomingMessage, response: ServerResponse, error: unknown): void {

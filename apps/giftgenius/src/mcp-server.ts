@@ -43,7 +43,7 @@ export function createGiftServer({
     meta: { ui: { resourceUri: PAGE_URI } },
     input: startArguments,
     prepare: (args, { owner }) =>
-      toBulkInput(args, { feed, uploads, findUpload: (uploadId) => uploads.find(tidings, owner, uploadId) }),
+      toBulkInput(args, { feed, uploads, findUpload: (uploadId) => uploads.find(owner, uploadId) }),
   });
 
   registerJob(server, tidings, refresh, {

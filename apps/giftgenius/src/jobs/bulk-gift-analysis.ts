@@ -11,6 +11,8 @@
 import type { JobContext, JobDefinition, Tidings } from "tidings";
 import { defineJob } from "tidings";
 import { z } from "zod";
+import type { FeedReaders } from "../feed-readers.ts";
+import { FEED_CHANGED } from "../feed-readers.ts";
 import { readEmployees } from "../intake/read-employees.ts";
 import type { Catalogue } from "../matching/catalogue.ts";
 import { LOCALES, parseCatalogue } from "../matching/catalogue.ts";
@@ -42,6 +44,7 @@ const READ_BACK = 500;
 export interface BulkParts {
   readonly feed: ProductFeed;
   readonly uploads: Uploads;
+  readonly readers: FeedReaders;
   /** Reads back what the job has stored. */
   readonly readItems: Tidings["items"];
   /** Hears of every single match, before it is stored. */
@@ -81,12 +84,16 @@ export function bulkGiftAnalysis(parts: BulkParts): BulkGiftAnalysis {
       `Choosing ${giftsPerEmployee} ${giftsPerEmployee === 1 ? "gift" : "gifts"} for each employee in a file of ${sizeOf(file.bytes)}`,
     resultResource: giftsUri,
     async run(input, context) {
+      // The start noted it already, or is about to: no reason to fail when the store is full.
+      await parts.uploads.keepFor(context.owner, context.jobId, input.file).catch(() => undefined);
       const catalogue = await catalogueOf(parts, context);
       const matcher = createMatcher(catalogue, input);
       const survey = await surveyFile(parts, input, context);
       await learnInterests(parts, input, matcher, survey, context);
       const last = await matchAll(parts, input, catalogue, matcher, survey, context);
-      return assemble(parts, input, survey, last, context);
+      const outcome = await assemble(parts, input, survey, last, context);
+      await noteFeed(parts, catalogue, context);
+      return outcome;
     },
   }) as BulkGiftAnalysis;
 }
@@ -102,6 +109,17 @@ async function catalogueOf(parts: BulkParts, context: JobContext<StageKey>): Pro
   const { items } = await parts.readItems(context.owner, context.jobId, CATALOGUE, { offset: 0, limit: 100 });
   // None is kept where the first batch was the last: then nobody is left to choose for.
   return items.length === 0 ? latest : parseCatalogue(items as readonly string[]);
+}
+
+/** From now on a change of the feed is told to the list's owner; one that came while it was made is told here. */
+async function noteFeed(
+  { feed, readers }: BulkParts,
+  { version }: Catalogue,
+  { owner, emit }: JobContext<StageKey>,
+): Promise<void> {
+  // A note that is lost costs a hint, not the list.
+  await readers.note(owner, version).catch(() => undefined);
+  if ((await feed.latest()).version !== version) await emit(FEED_CHANGED);
 }
 
 async function employeesOf(parts: BulkParts, input: BulkInput, signal: AbortSignal) {

@@ -232,7 +232,7 @@ function showLost(error) {
   const known = { ...error, message: error.message };
   if (error.code === "JOB_NOT_FOUND") {
     known.message = "This list is not here.";
-    known.hint = "The address may be wrong, or the list has expired: lists are kept for seven days.";
+    known.hint = "The address may be wrong, or the list is not kept any longer.";
   }
   part("lost")?.remove();
   const again = el("button", { type: "button", class: "primary", click: goHome }, "Start a new list");

@@ -10,6 +10,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import type { ServerProcess } from "../../src/demo/server-process.ts";
 import { RUN_ARGS, startServer } from "../../src/demo/server-process.ts";
+import type { CatalogueFolder } from "../jobs/catalogue-folder.ts";
+import { copyCatalogue } from "../jobs/catalogue-folder.ts";
 import type { BrowserPages } from "../page/browser-page.ts";
 import { openBrowser, SMALL_CSV, startWith } from "../page/browser-page.ts";
 
@@ -18,6 +20,7 @@ const run = promisify(execFile);
 
 let folder: string;
 let server: ServerProcess;
+let catalogue: CatalogueFolder;
 let alice: string;
 let bob: string;
 let told: string;
@@ -35,10 +38,17 @@ beforeAll(async () => {
   told = first.stderr;
   bob = (await devToken("--sub", "bob")).stdout.trim();
   const env = Object.fromEntries([...told.matchAll(/(TIDINGS_AUTH_\w+)=(\S+)/g)].map(([, k, v]) => [k, v]));
-  server = await startServer({ PORT: "0", TIDINGS_STORE: `sqlite:${join(folder, "g.db")}`, ...env });
+  catalogue = await copyCatalogue();
+  server = await startServer({
+    PORT: "0",
+    TIDINGS_STORE: `sqlite:${join(folder, "g.db")}`,
+    GIFTGENIUS_CATALOGUE: catalogue.path,
+    ...env,
+  });
 }, 60_000);
 afterAll(async () => {
   await server?.stop();
+  await catalogue?.remove();
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -107,6 +117,18 @@ describe("a server that people sign in to", () => {
       ]);
     }
   });
+
+  test.each(["/uploads", "/mcp", "/events"])(
+    "lets a page of an allowed origin read at %s where to sign in and when to come back",
+    async (path) => {
+      const origin = new URL(server.url).origin;
+      const { status, headers } = await fetch(server.url + path, { method: "POST", headers: { origin } });
+      expect([401, 405]).toContain(status);
+      const exposed = (headers.get("access-control-expose-headers") ?? "").split(", ");
+      expect(exposed).toEqual(expect.arrayContaining(["WWW-Authenticate", "Retry-After", "Allow"]));
+      expect([headers.has("www-authenticate"), headers.has("allow")]).toContain(true);
+    },
+  );
 
   test("an upload belongs to who sent it; for others it was never there", async () => {
     const uploadId = await upload(alice);
@@ -196,6 +218,22 @@ describe("the page", () => {
     await page.waitForSelector("#rows tr");
     expect(await page.isVisible("#sign-in")).toBe(false);
     await page.close();
+  });
+
+  test("lights up for everybody whose list came from the feed before, whoever had it read again", async () => {
+    const { page, errors } = await browser.open(`${server.url}/#token=${bob}`);
+    await startWith(page, SMALL_CSV);
+    await page.waitForSelector("#rows tr");
+    expect(await page.locator("#refresh.lit").count()).toBe(0);
+
+    catalogue.rename("NEW-");
+    const client = await connect(alice);
+    await client.callTool({ name: "refresh_product_feed", arguments: {} });
+    await page.waitForSelector("#refresh.lit");
+    expect((await page.textContent("#changes"))?.trim()).toBe("1 change");
+    expect(errors).toEqual([]);
+    await client.close();
+    await page.context().close();
   });
 
   test("tells another person that the list is not there", async () => {

@@ -58,7 +58,7 @@ test.each([100, 30_000_000])(
   async (bytes) => {
     const stderr = vi.spyOn(process.stderr, "write").mockReturnValue(true);
     const folder = await mkdtemp(join(tmpdir(), "giftgenius-"));
-    const uploads = await openUploads(folder);
+    const uploads = await openUploads(folder, () => app.tidings, { retentionMs: 3_600_000 });
     const url = await serve({}, uploads);
     // As an unmounted or a full disk does it: opening the draft fails.
     await rm(folder, { recursive: true });
@@ -122,6 +122,7 @@ test("pages of other sites and other host names are let in by name only", async 
   const allowed = await send(open, "POST", foreign, "a");
   expect(allowed.status).toBe(201);
   expect(allowed.headers["access-control-allow-origin"]).toBe("https://app.example");
+  expect(allowed.headers["access-control-expose-headers"]).toBe("WWW-Authenticate, Retry-After, Allow");
   expect((await send(open, "POST", { origin: "null" }, "a")).status).toBe(201);
   expect((await send(open, "POST", { host: "gifts.example" }, "a")).status).toBe(201);
   expect((await send(open, "POST", { origin: "https://evil.example" }, "a")).status).toBe(403);

@@ -2,95 +2,157 @@
 import { mkdtemp, readdir, rm, symlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createTidings, type Tidings } from "tidings";
-import { createManualClock } from "tidings/testing";
+import { createTidings, defineJob, type Tidings } from "tidings";
+import { createManualClock, type ManualClock } from "tidings/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { z } from "zod";
+import { openGiftGenius } from "../../src/app.ts";
+import { readConfig } from "../../src/config.ts";
+import type { Uploads } from "../../src/uploads.ts";
 import { openUploads } from "../../src/uploads.ts";
 
-const DAY_MS = 24 * 3_600_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const WEEK_MS = 7 * DAY_MS;
+const waiting = defineJob("waiting", { input: z.object({}), run: () => undefined });
+
 let folder: string;
+let clock: ManualClock;
 let tidings: Tidings;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "giftgenius-"));
-  tidings = await createTidings({ store: "memory:", jobs: [] });
+  clock = createManualClock({ now: Date.now() });
+  // Nobody works here: jobs wait.
+  tidings = await createTidings({ store: "memory:", jobs: [waiting], concurrency: 0, clock });
 });
 afterEach(async () => {
   await tidings.close();
   await rm(folder, { recursive: true, force: true });
 });
 
-/** A clock that stands until the test moves it. */
-function stoppedClock() {
-  let calls: { readonly at: number; readonly call: () => void }[] = [];
-  let time = Date.now();
-  return {
-    now: () => time,
-    after(ms: number, call: () => void) {
-      const entry = { at: time + ms, call };
-      calls.push(entry);
-      return () => {
-        calls = calls.filter((each) => each !== entry);
-      };
-    },
-    get waiting() {
-      return calls.length;
-    },
-    move(ms: number) {
-      time += ms;
-      const due = calls.filter(({ at }) => at <= time);
-      calls = calls.filter((each) => !due.includes(each));
-      for (const { call } of due) call();
-    },
-  };
-}
+const openHere = (retentionMs = WEEK_MS): Promise<Uploads> =>
+  openUploads(folder, () => tidings, { retentionMs, clock });
 
 async function* bytesOf(text: string): AsyncGenerator<Uint8Array> {
   yield Buffer.from(text);
 }
 
-test("a file that nobody asked for in eight days is removed while the server runs, and its id is not found", async () => {
-  const clock = stoppedClock();
-  const uploads = await openUploads(folder, clock);
-  const old = await uploads.grant(tidings, "local", await uploads.receive(bytesOf("old")));
-  const used = await uploads.grant(tidings, "local", await uploads.receive(bytesOf("used")));
-  clock.move(7 * DAY_MS);
-  await expect.poll(() => clock.waiting).toBe(1);
-  await uploads.find(tidings, "local", used);
-  clock.move(2 * DAY_MS);
-  await expect.poll(async () => (await readdir(folder)).length).toBe(1);
-  await expect(uploads.find(tidings, "local", old)).rejects.toMatchObject({ code: "UPLOAD_NOT_FOUND" });
-  await uploads.find(tidings, "local", used);
+const files = async (): Promise<number> => (await readdir(folder)).length;
+
+test("a file that nobody used for a day is removed while the server runs, and its id is not found", async () => {
+  const uploads = await openHere();
+  uploads.beginSweeping();
+  const old = await uploads.grant("local", await uploads.receive(bytesOf("old")));
+  const used = await uploads.receive(bytesOf("used"));
+  clock.advance(DAY_MS - HOUR_MS);
+  await uploads.open(used);
+  clock.advance(2 * HOUR_MS);
+  await expect
+    .poll(async () => {
+      clock.advance(1_000);
+      return files();
+    })
+    .toBe(1);
+  await expect(uploads.find("local", old)).rejects.toMatchObject({ code: "UPLOAD_NOT_FOUND" });
+  await uploads.open(used);
   await uploads.close();
 });
 
-test("an upload's id is good for eight days, however often the file itself is used", async () => {
-  const clock = createManualClock({ now: Date.now() });
-  const kept = await createTidings({ store: "memory:", jobs: [], clock });
-  const uploads = await openUploads(folder, clock);
-  const uploadId = await uploads.grant(kept, "local", await uploads.receive(bytesOf("old")));
-  clock.advance(8 * DAY_MS - 1_000);
-  await uploads.find(kept, "local", uploadId);
-  clock.advance(2_000);
-  await expect(uploads.find(kept, "local", uploadId)).rejects.toMatchObject({ code: "UPLOAD_NOT_FOUND" });
-  await uploads.close();
-  await kept.close();
+test.each([
+  ["a day", WEEK_MS, DAY_MS],
+  ["as long as ended jobs are kept, when that is shorter", 2 * HOUR_MS, 2 * HOUR_MS],
+])(
+  "an upload's id is good for %s, however often the file itself is used",
+  async (_for, retentionMs, goodMs) => {
+    const uploads = await openHere(retentionMs);
+    const uploadId = await uploads.grant("local", await uploads.receive(bytesOf("old")));
+    clock.advance(goodMs - 1_000);
+    await uploads.find("local", uploadId);
+    clock.advance(2_000);
+    await expect(uploads.find("local", uploadId)).rejects.toMatchObject({ code: "UPLOAD_NOT_FOUND" });
+    await uploads.close();
+  },
+);
+
+test("a job that waits for a worker keeps its file, however long; the file goes with the last job", async () => {
+  const uploads = await openHere();
+  const file = await uploads.receive(bytesOf("mine"));
+  const jobs = [await tidings.start(waiting, {}), await tidings.start(waiting, {}, { owner: "bob" })];
+  await uploads.keepFor("local", jobs[0]?.jobId ?? "", file);
+  await uploads.keepFor("bob", jobs[1]?.jobId ?? "", file);
+  clock.advance(30 * DAY_MS);
+  const sweep = async () => {
+    uploads.beginSweeping();
+    // Waits for the sweep that is under way.
+    await uploads.close();
+    return files();
+  };
+  expect(await sweep()).toBe(1);
+  for (const [at, owner] of ["local", "bob"].entries()) {
+    await tidings.cancel(owner, jobs[at]?.jobId ?? "", { canceledBy: "user" });
+    expect(await sweep()).toBe(1);
+    clock.advance(HOUR_MS);
+    await tidings.prune({ olderThanMs: HOUR_MS });
+  }
+  expect(await sweep()).toBe(0);
 });
 
-test("nothing is removed any more after the end", async () => {
-  const clock = stoppedClock();
-  const uploads = await openUploads(folder, clock);
-  await uploads.close();
-  expect(clock.waiting).toBe(0);
+test("regression: a job's retry finds its file for as long as the job is kept, across restarts; then the file goes", async () => {
+  const config = readConfig({
+    TIDINGS_STORE: `sqlite:${join(folder, "g.db")}`,
+    TIDINGS_RETENTION_HOURS: "8000",
+  });
+  const home = join(folder, "uploads");
+  const names = async () => (await readdir(home)).filter((name) => name.endsWith(".csv"));
+  /** As if nobody had used it for a long time. */
+  const age = async () => {
+    for (const name of await names()) await utimes(join(home, name), new Date(0), new Date(0));
+  };
+  const endOf = async ({ tidings }: { tidings: Tidings }, jobId: string) => {
+    const stop = new AbortController();
+    for await (const item of tidings.tail({ owner: "ann", jobIds: [jobId], signal: stop.signal }))
+      if (item.kind === "event" && /^job\.(completed|failed)$/.test(item.event.type)) return item.event.type;
+    return undefined;
+  };
+
+  let app = await openGiftGenius(config);
+  const bulk = app.tidings.jobs.get("bulk_gift_analysis");
+  if (bulk === undefined) throw new Error("The application has no analysis.");
+  const file = await app.uploads.receive(bytesOf("email,interests,budget\nada@example.com,tea,20\n"));
+  const input = { file, currency: "USD", giftsPerEmployee: 1, locale: "en" };
+  const first = await app.tidings.start(bulk, input, { owner: "ann" });
+  expect(await endOf(app, first.jobId)).toBe("job.completed");
+  await app.close();
+
+  await age();
+  app = await openGiftGenius(config);
+  // Waits for the sweep of the start.
+  await app.uploads.close();
+  expect(await names()).toHaveLength(1);
+  await app.close();
+
+  app = await openGiftGenius(config);
+  const second = await app.tidings.retry("ann", first.jobId);
+  expect(await endOf(app, second.jobId)).toBe("job.completed");
+  await app.tidings.prune({ olderThanMs: 0 });
+  await app.close();
+
+  await age();
+  app = await openGiftGenius(config);
+  await app.uploads.close();
+  expect(await names()).toEqual([]);
+  await app.close();
 });
 
-test("a file that another process removes meanwhile does not stop the start", async () => {
+test("a file that another process removes meanwhile does not disturb the sweep", async () => {
   const old = join(folder, `${"a".repeat(64)}.csv`);
   await writeFile(old, "");
   await utimes(old, new Date(0), new Date(0));
   // Listed, but not there any more when it is looked at.
   await symlink(join(folder, "gone"), join(folder, `${"b".repeat(64)}.csv`));
-  const uploads = await openUploads(folder, stoppedClock());
-  expect(await readdir(folder)).toEqual([`${"b".repeat(64)}.csv`]);
+  const uploads = await openHere();
+  uploads.beginSweeping();
   await uploads.close();
+  expect(await readdir(folder)).toEqual([`${"b".repeat(64)}.csv`]);
 });

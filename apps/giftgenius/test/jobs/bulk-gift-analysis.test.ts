@@ -1,6 +1,7 @@
 /** The analysis when something changes between its attempts. */
-import { createTidings, RetryAfter } from "tidings";
+import { createTidings, RetryAfter, type Tidings } from "tidings";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { createFeedReaders } from "../../src/feed-readers.ts";
 import { BATCH, bulkGiftAnalysis } from "../../src/jobs/bulk-gift-analysis.ts";
 import type { Recommendation } from "../../src/jobs/gift-result.ts";
 import { RECOMMENDATIONS } from "../../src/jobs/gift-result.ts";
@@ -21,14 +22,16 @@ afterEach(() => folder.remove());
 /** Runs the analysis of some people to its end; `onMatch` may change the world and throw. */
 async function analyse(people: number, onMatch: (record: number) => void) {
   const feed = await openProductFeed(folder.path);
-  const uploads = await openUploads(undefined);
+  const retentionMs = 3_600_000;
+  const uploads = await openUploads(undefined, () => tidings, { retentionMs });
   const bulk = bulkGiftAnalysis({
     feed,
     uploads,
+    readers: createFeedReaders(() => tidings, retentionMs),
     readItems: (...request) => tidings.items(...request),
     onMatch: (_jobId, record) => onMatch(record),
   });
-  const tidings = await createTidings({ store: "memory:", jobs: [bulk] });
+  const tidings: Tidings = await createTidings({ store: "memory:", jobs: [bulk] });
   const rows = Array.from({ length: people }, (_, n) => `p${n}@example.com,tea|hiking,60\n`);
   const file = await uploads.receive(bytesOf(`email,interests,budget\n${rows.join("")}`));
   const input = { file, currency: "USD", giftsPerEmployee: 2, locale: "en" } as const;

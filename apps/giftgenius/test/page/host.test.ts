@@ -75,7 +75,7 @@ async function openHost(
 async function startJob(): Promise<string> {
   const upload = await fetch(`${server.url}/uploads`, { method: "POST", body: SMALL_CSV });
   const { uploadId } = (await upload.json()) as { uploadId: string };
-  const stored = await server.app.uploads.find(server.app.tidings, "local", uploadId);
+  const stored = await server.app.uploads.find("local", uploadId);
   const job = server.app.tidings.jobs.get("bulk_gift_analysis");
   if (job === undefined) throw new Error("The application has no analysis.");
   const input = { file: stored, currency: "USD", giftsPerEmployee: 3, locale: "en" };

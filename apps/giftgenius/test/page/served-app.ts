@@ -2,12 +2,13 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { JobContext, JobOutcome } from "tidings";
+import type { JobContext, JobOutcome, Tidings } from "tidings";
 import { createTidings, defineJob } from "tidings";
 import type { GiftGenius } from "../../src/app.ts";
 import { openGiftGenius } from "../../src/app.ts";
 import type { Config } from "../../src/config.ts";
 import { readConfig } from "../../src/config.ts";
+import { createFeedReaders } from "../../src/feed-readers.ts";
 import type { HttpServer } from "../../src/http.ts";
 import { serveHttp } from "../../src/http.ts";
 import { bulkInput } from "../../src/jobs/bulk-gift-analysis.ts";
@@ -16,6 +17,8 @@ import { refreshProductFeed } from "../../src/jobs/refresh-product-feed.ts";
 import { createGiftServer } from "../../src/mcp-server.ts";
 import { openProductFeed } from "../../src/product-feed.ts";
 import { openUploads } from "../../src/uploads.ts";
+
+const RETENTION_MS = 7 * 24 * 3_600_000;
 
 export interface ServedApp {
   readonly url: string;
@@ -34,7 +37,7 @@ export type PlayedRun = (context: JobContext<Stage>) => Promise<JobOutcome>;
 
 /** The application with everything real but the work: `run` is what the bulk analysis does. */
 export async function servePlayedApp(run: PlayedRun): Promise<ServedApp> {
-  const uploads = await openUploads(undefined);
+  const uploads = await openUploads(undefined, () => tidings, { retentionMs: RETENTION_MS });
   const feed = await openProductFeed(undefined);
   const bulk = defineJob("bulk_gift_analysis", {
     input: bulkInput,
@@ -49,8 +52,9 @@ export async function servePlayedApp(run: PlayedRun): Promise<ServedApp> {
     resultResource: giftsUri,
     run: (_input, context) => run(context),
   });
-  const refresh = refreshProductFeed(feed);
-  const tidings = await createTidings({ store: "memory:", jobs: [bulk, refresh] });
+  const readers = createFeedReaders(() => tidings, RETENTION_MS);
+  const refresh = refreshProductFeed({ feed, readers });
+  const tidings: Tidings = await createTidings({ store: "memory:", jobs: [bulk, refresh] });
   const app: GiftGenius = {
     tidings,
     uploads,

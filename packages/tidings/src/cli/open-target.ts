@@ -5,6 +5,9 @@ import { openEngine } from "../engine/open-engine.ts";
 import { systemRandom } from "../engine/system-clock.ts";
 import { TidingsError } from "../model/error.ts";
 import { createTidings } from "../runtime/create-tidings.ts";
+import { DEFAULT_LIMITS } from "../runtime/limits.ts";
+import { jobNotFound, refusalOf } from "../runtime/refusal.ts";
+import { retryJob } from "../runtime/retry-job.ts";
 import { type Arguments, textOf, usageError } from "./command.ts";
 import type { Io } from "./io.ts";
 import { openServer } from "./server.ts";
@@ -76,36 +79,12 @@ async function openStore(store: string, owner: string): Promise<Target> {
   };
 }
 
-/** As `retry_job` does it, from what the store keeps: the program that defines the job need not be here. */
 async function retry(engine: Engine, owner: string, jobId: string) {
   const old = await engine.get(owner, jobId);
-  const notFound = () =>
-    new TidingsError("JOB_NOT_FOUND", `There is no job ${jobId} of ${owner}.`, {
-      hint: "tidings inspect lists them.",
-    });
-  if (old === undefined) throw notFound();
-  const { jobType, correlationId, summary } = old.job;
-  const outcome = await engine.start({
-    owner,
-    jobId: `${jobType}_${systemRandom.id()}`,
-    jobType,
-    input: old.input,
-    digest: `retry of ${jobId}`,
-    retryOf: jobId,
-    maxAttempts: old.maxAttempts,
-    ...(correlationId === undefined ? {} : { correlationId }),
-    ...(summary === undefined ? {} : { summary }),
-  });
-  if (outcome.outcome === "created" || outcome.outcome === "existing") {
-    const { job } = outcome.record;
-    return { jobId: job.jobId, status: job.status };
-  }
-  if (outcome.outcome !== "not_ended") throw notFound();
-  throw new TidingsError(
-    "JOB_NOT_ENDED",
-    `Job ${jobId} is ${old.job.status}; only an ended job can be retried.`,
-    {
-      hint: "Wait for its end, or cancel it first.",
-    },
-  );
+  if (old === undefined) throw jobNotFound();
+  const outcome = await retryJob(old, { engine, random: systemRandom });
+  if (outcome.outcome !== "created" && outcome.outcome !== "existing")
+    throw refusalOf(outcome, { jobId }, DEFAULT_LIMITS);
+  const { job } = outcome.record;
+  return { jobId: job.jobId, status: job.status };
 }

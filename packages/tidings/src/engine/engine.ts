@@ -42,12 +42,14 @@ export interface LogEntry {
   readonly event: TidingsEvent;
 }
 
-/** What one owner may have waiting. */
+/** What one owner may have waiting, and keep. */
 export interface QueueLimit {
   /** Pending jobs. */
   readonly jobs: number;
   /** Bytes of their inputs together. */
   readonly bytes: number;
+  /** Bytes of everything that the owner keeps. A start beyond it removes the owner's jobs that ended first; it is refused when that is not enough. Default: no limit. */
+  readonly storedBytes?: number;
 }
 
 /** How much one job may keep. Sizes are bytes of JSON. */
@@ -92,7 +94,9 @@ export type StartOutcome =
   /** `retryOf` is unknown to this owner. */
   | { readonly outcome: "unknown" }
   /** The owner has as much waiting as `queue` allows. Nothing was started. */
-  | { readonly outcome: "full"; readonly jobs: number; readonly bytes: number };
+  | { readonly outcome: "full"; readonly jobs: number; readonly bytes: number }
+  /** The owner keeps `bytes`, which with the new input are more than `queue.storedBytes`, and has no ended job left to lose. Nothing was started. */
+  | { readonly outcome: "over"; readonly bytes: number };
 
 export interface ClaimRequest {
   /** Names the process that will hold the leases. */
@@ -193,8 +197,10 @@ export interface ListRequest {
 export interface PruneRequest {
   /** Removes jobs that ended at least this long ago, with everything of theirs, and events without a job that are as old. */
   readonly olderThanMs?: number;
-  /** While the store holds more bytes: removes jobs that ended, those that ended first, then the oldest events without a job. */
+  /** While the store holds more bytes: removes jobs that ended of the owners that keep the most, those that ended first, then their oldest events without a job. Who keeps no more than an equal share of the room loses nothing. */
   readonly maxBytes?: number;
+  /** While an owner keeps more than `bytes`: removes the same of its own. Default `owner`: each. */
+  readonly perOwner?: { readonly bytes: number; readonly owner?: string };
   /** Removes progress between the ends of stages from the stories of jobs that ended at least this long ago. */
   readonly compactAfterMs?: number;
   /** Keeps only this many of each owner's newest log entries; older ones go, except those of jobs that have not ended. */
@@ -208,7 +214,7 @@ export interface Engine {
   /** 16 random bytes, made with the store and kept in it: they seal cursors. */
   readonly secret: Uint8Array;
 
-  /** Registers a job and its `job.created`, unless its key or its `retryOf` says that it exists. */
+  /** Registers a job and its `job.created`, unless its key or its `retryOf` says that it exists. May remove ended jobs of the owner before: see `queue.storedBytes`. */
   start(request: StartRequest): Promise<StartOutcome>;
   /** Leases due jobs: those that wait, and those whose lease ran out (they get `job.retrying` first, or `job.failed` when their attempts are used up). */
   claim(request: ClaimRequest): Promise<ClaimOutcome>;

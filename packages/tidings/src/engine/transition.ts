@@ -194,6 +194,11 @@ export function isFull(
   return waiting.jobs >= queue.jobs || (waiting.jobs > 0 && waiting.bytes + inputBytes > queue.bytes);
 }
 
+/** Whether an owner that keeps so much may not start another job. Who keeps nothing may. */
+export function isOverQuota(bytes: number, inputBytes: number, { storedBytes }: QueueLimit): boolean {
+  return storedBytes !== undefined && bytes > 0 && bytes + inputBytes > storedBytes;
+}
+
 /**
  * The progress of an ended story that can be left out: all but the last report of each stage. What remains folds to the
  * same job.

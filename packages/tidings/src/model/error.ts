@@ -15,6 +15,7 @@ export const ERRORS = {
   PAYLOAD_TOO_LARGE: { retryable: false, status: 413 },
   TOO_MANY_REQUESTS: { retryable: true, status: 429 },
   QUEUE_FULL: { retryable: true, status: 429 },
+  OWNER_FULL: { retryable: true, status: 429 },
   TOO_MANY_EVENTS: { retryable: false, status: 500 },
   FORBIDDEN: { retryable: false, status: 403 },
   UNAUTHENTICATED: { retryable: false, status: 401 },

@@ -14,14 +14,17 @@ import { findProblem, object } from "../model/schema.ts";
 import { validate } from "../model/standard-schema.ts";
 import type { AnyJobDefinition } from "./define-job.ts";
 import { digestOf } from "./digest.ts";
+import { endsWithin } from "./ends-within.ts";
 import { createHealth } from "./health.ts";
 import { createHolder } from "./holder.ts";
 import { createHub } from "./hub.ts";
 import { park } from "./isolate/role.ts";
+import { byType, checkIsolation } from "./job-types.ts";
 import type { Limits } from "./limits.ts";
 import { changeLimitsOf, queueLimitOf, readLimits } from "./limits.ts";
 import { printError } from "./print-error.ts";
 import { type Asked, badCursor, jobNotFound, refusalOf } from "./refusal.ts";
+import { retryJob } from "./retry-job.ts";
 import type { JobSnapshot } from "./snapshot.ts";
 import { snapshotOf } from "./snapshot.ts";
 import { createSweeper } from "./sweeper.ts";
@@ -41,7 +44,7 @@ export interface TidingsOptions {
   readonly leaseMs?: number;
   /** How long an ended job, and an event that concerns no job, is kept, in milliseconds. Default 7 days. Values are kept until they are deleted. */
   readonly retentionMs?: number;
-  /** How much the store may hold, in bytes; beyond it jobs go that ended, the oldest first. Default: no limit. */
+  /** How much the store may hold, in bytes; beyond it ended jobs go, of the owners that keep the most, the oldest first. Default: no limit. */
   readonly retentionBytes?: number;
   /** How long after a job's end the progress between its stages is kept, in milliseconds. Default 1 hour. */
   readonly compactAfterMs?: number;
@@ -63,6 +66,8 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const LONGEST_TIMER_MS = 2_147_483_647;
 const DEFAULT_LIMIT = 100;
+/** Longer than a store waits for writers of other processes and callbacks that it has begun. */
+const STORE_CLOSE_MS = 10_000;
 
 /**
  * Opens the store and begins to work.
@@ -80,7 +85,9 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
   if (!(leaseMs > 0 && Number.isFinite(leaseMs)))
     throw new TidingsError("BAD_DEFINITION", `leaseMs is ${leaseMs}, but must be a finite number above 0.`);
   const jobs = byType(options.jobs);
-  const limits = readLimits(options.limits);
+  const { retentionBytes } = options;
+  const stored = retentionBytes === undefined ? {} : { storedBytesPerOwner: retentionBytes };
+  const limits = readLimits({ ...stored, ...options.limits });
   const queue = queueLimitOf(limits);
   const store =
     typeof options.store === "string" ? await openEngine(options.store, { clock, random }) : options.store;
@@ -95,7 +102,10 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
   const retention: PruneRequest = {
     olderThanMs: options.retentionMs ?? 7 * DAY_MS,
     compactAfterMs: options.compactAfterMs ?? HOUR_MS,
-    ...(options.retentionBytes === undefined ? {} : { maxBytes: options.retentionBytes }),
+    ...(retentionBytes === undefined ? {} : { maxBytes: retentionBytes }),
+    ...(Number.isFinite(limits.storedBytesPerOwner)
+      ? { perOwner: { bytes: limits.storedBytesPerOwner } }
+      : {}),
   };
   const health = createHealth({
     engine: store,
@@ -249,7 +259,7 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
 
     async retry(owner, jobId) {
       const old = await recordOf(owner, jobId);
-      const { jobType, correlationId, summary } = old.job;
+      const { jobType } = old.job;
       const definition = jobs.get(jobType);
       if (definition === undefined) {
         throw new TidingsError(
@@ -257,19 +267,7 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
           `No job of type "${jobType}" is registered here, so ${jobId} cannot be retried.`,
         );
       }
-      const outcome = await engine.start({
-        owner,
-        jobId: definition.idPrefix + random.id(),
-        jobType,
-        input: old.input,
-        digest: digestOf([jobType, old.input]),
-        retryOf: jobId,
-        counts: definition.counts,
-        maxAttempts: definition.attempts,
-        queue,
-        ...(correlationId === undefined ? {} : { correlationId }),
-        ...(summary === undefined ? {} : summaryOf(definition, old.input)),
-      });
+      const outcome = await retryJob(old, { engine, random, definition, queue });
       return started(outcome, { jobId });
     },
 
@@ -354,7 +352,8 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
         health.close();
         await worker?.close(graceMs);
         holder.release();
-        await engine.close().finally(() => clearInterval(anchor));
+        const isClosed = endsWithin(engine.close(), STORE_CLOSE_MS);
+        if (!(await isClosed.finally(() => clearInterval(anchor)))) throw notClosed(engine.name);
       })();
       return closed;
     },
@@ -363,30 +362,11 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
   return tidings;
 }
 
-function byType(definitions: readonly AnyJobDefinition[]): ReadonlyMap<string, AnyJobDefinition> {
-  const jobs = new Map<string, AnyJobDefinition>();
-  for (const definition of definitions) {
-    if (jobs.has(definition.type)) {
-      throw new TidingsError("BAD_DEFINITION", `Two jobs have the type "${definition.type}".`, {
-        hint: "Rename one of them.",
-      });
-    }
-    jobs.set(definition.type, definition);
-  }
-  return jobs;
-}
-
-/** A process of its own can work only in a store that it can open. */
-async function checkIsolation(jobs: ReadonlyMap<string, AnyJobDefinition>, store: Engine): Promise<void> {
-  for (const { type, isolation } of jobs.values()) {
-    if (isolation === undefined || store.location !== undefined) continue;
-    await store.close();
-    throw new TidingsError(
-      "BAD_DEFINITION",
-      `"${type}" runs in a process of its own, which cannot open the store "${store.name}".`,
-      { hint: "Use sqlite:PATH, or define the job without isolate." },
-    );
-  }
+function notClosed(store: string): TidingsError {
+  const seconds = STORE_CLOSE_MS / 1_000;
+  return new TidingsError("STORE_FAILED", `The store "${store}" did not close within ${seconds} s.`, {
+    hint: "End the process: what was acknowledged is kept.",
+  });
 }
 
 function summaryOf(job: AnyJobDefinition, input: unknown): { summary?: string } {

@@ -18,8 +18,8 @@ export interface EndOptions {
   readonly definition: AnyJobDefinition;
   readonly record: JobRecord;
   readonly attempt: Attempt;
-  /** The process shuts down: what cannot be written now is left to the next one. */
-  readonly isClosing: () => boolean;
+  /** Aborts when the process shuts down: what cannot be written then is left to the next one. */
+  readonly closing: AbortSignal;
 }
 
 export async function completeAttempt(options: EndOptions, outcome: JobOutcome): Promise<void> {
@@ -56,7 +56,7 @@ export async function giveUpAttempt(
 
 /** A store that is busy is tried again for as long as the lease may hold, a full one until it has room. */
 async function settle(options: EndOptions, result: unknown, command: Command): Promise<void> {
-  const { engine, clock, limits, leaseMs, attempt, isClosing } = options;
+  const { engine, clock, limits, leaseMs, attempt, closing } = options;
   const { owner, fence, job } = options.record;
   const { jobId } = job;
   // Notes for people: they are not worth the end of the job.
@@ -64,6 +64,7 @@ async function settle(options: EndOptions, result: unknown, command: Command): P
   const counts = attempt.takeCounts();
   const giveUpAt = clock.monotonic() + leaseMs;
   for (let tries = 1; ; tries += 1) {
+    const isLast = closing.aborted;
     try {
       await engine.apply({
         owner,
@@ -82,16 +83,25 @@ async function settle(options: EndOptions, result: unknown, command: Command): P
         // What the handler returned cannot be stored: that is the handler's failure, and the job must end.
         command = { type: "fail", error: info };
         result = undefined;
-      } else if (
-        !info.retryable ||
-        isClosing() ||
-        (clock.monotonic() >= giveUpAt && info.code !== "STORE_FULL")
-      ) {
+      } else if (!info.retryable || isLast || (clock.monotonic() >= giveUpAt && info.code !== "STORE_FULL")) {
         throw error;
       } else {
-        const ms = Math.min(2_000, 50 * 2 ** tries);
-        await new Promise<void>((resolve) => void clock.after(ms, resolve));
+        await pause(Math.min(2_000, 50 * 2 ** tries), clock, closing);
       }
     }
   }
+}
+
+/** Cut short when the process shuts down: then the write is tried once more, and no longer waited for. */
+function pause(ms: number, clock: Clock, closing: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const goOn = () => {
+      cancel();
+      closing.removeEventListener("abort", goOn);
+      resolve();
+    };
+    const cancel = clock.after(ms, goOn);
+    closing.addEventListener("abort", goOn);
+    if (closing.aborted) goOn();
+  });
 }

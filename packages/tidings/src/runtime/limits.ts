@@ -8,6 +8,8 @@ export interface Limits {
   readonly queuedJobsPerOwner: number;
   /** Bytes of the inputs of those jobs together. Default 64 MiB. QUEUE_FULL beyond it. */
   readonly queuedBytesPerOwner: number;
+  /** Bytes of everything that one owner keeps: texts, and a share for each row. Default: `retentionBytes` of `createTidings`. A start beyond it removes the owner's jobs that ended first; it fails with OWNER_FULL when that is not enough. */
+  readonly storedBytesPerOwner: number;
   /** Input of one job. Default 1 MiB: a file belongs beside the store, with its name in the input. PAYLOAD_TOO_LARGE beyond it. */
   readonly inputBytes: number;
   /** One event. Default 64 KiB: every reader is sent it. PAYLOAD_TOO_LARGE beyond it. */
@@ -28,6 +30,7 @@ const MIB = 1_024 * KIB;
 export const DEFAULT_LIMITS: Limits = {
   queuedJobsPerOwner: 1_000,
   queuedBytesPerOwner: 64 * MIB,
+  storedBytesPerOwner: Number.POSITIVE_INFINITY,
   inputBytes: MIB,
   eventBytes: 64 * KIB,
   checkpointBytes: MIB,
@@ -48,8 +51,9 @@ export function readLimits(asked: Partial<Limits> = {}): Limits {
   return limits;
 }
 
-export function queueLimitOf({ queuedJobsPerOwner, queuedBytesPerOwner }: Limits): QueueLimit {
-  return { jobs: queuedJobsPerOwner, bytes: queuedBytesPerOwner };
+export function queueLimitOf(limits: Limits): QueueLimit {
+  const { queuedJobsPerOwner, queuedBytesPerOwner, storedBytesPerOwner } = limits;
+  return { jobs: queuedJobsPerOwner, bytes: queuedBytesPerOwner, storedBytes: storedBytesPerOwner };
 }
 
 export function changeLimitsOf(limits: Limits): ChangeLimits {

@@ -33,6 +33,8 @@ export function refusalOf(outcome: Refused, asked: Asked, limits: Limits): Tidin
       return jobNotFound();
     case "full":
       return queueFull(outcome, limits);
+    case "over":
+      return ownerFull(outcome.bytes, limits.storedBytesPerOwner);
   }
 }
 
@@ -46,6 +48,17 @@ function queueFull({ jobs, bytes }: { jobs: number; bytes: number }, limits: Lim
     hint: "Wait until some of them run, or cancel them.",
     data: { limit, retryAfterMs: 5_000 },
   });
+}
+
+function ownerFull(bytes: number, limit: number): TidingsError {
+  return new TidingsError(
+    "OWNER_FULL",
+    `Jobs that have not ended and values keep ${bytes} bytes already, and at most ${limit} may be kept; nothing was started.`,
+    {
+      hint: "Wait until some of the jobs end, cancel them, or start with a smaller input.",
+      data: { limit, bytes, retryAfterMs: 5_000 },
+    },
+  );
 }
 
 export function badCursor(): TidingsError {

@@ -79,7 +79,7 @@ export interface Tidings {
   /**
    * Registers a job; returns once that is durable. It runs as soon as a worker is free.
    *
-   * @throws TidingsError BAD_INPUT, IDEMPOTENCY_CONFLICT, JOB_TYPE_UNKNOWN
+   * @throws TidingsError BAD_INPUT, IDEMPOTENCY_CONFLICT, JOB_TYPE_UNKNOWN, PAYLOAD_TOO_LARGE, QUEUE_FULL, OWNER_FULL
    */
   start<Input, Output>(
     job: JobDefinition<string, Input, Output>,

@@ -14,6 +14,7 @@ import type { Attempt } from "./context.ts";
 import { createAttempt } from "./context.ts";
 import type { AnyJobDefinition, JobOutcome } from "./define-job.ts";
 import { completeAttempt, type EndOptions, giveUpAttempt } from "./end-attempt.ts";
+import { endsWithin } from "./ends-within.ts";
 import type { Holder } from "./holder.ts";
 import { isGone } from "./holder.ts";
 import { runIsolated } from "./isolate/run-isolated.ts";
@@ -25,6 +26,8 @@ const CHECK_INTERVAL_MS = 200;
 const IDLE_MS = 1_000;
 /** For how many leases at most a job on its last chance has the process to itself. */
 const ALONE_LEASES = 3;
+/** How long a closing worker waits at least for the store to take the running jobs back. */
+const HAND_BACK_MS = 1_000;
 
 export interface WorkerOptions {
   readonly engine: Engine;
@@ -42,7 +45,10 @@ export interface WorkerOptions {
 export interface Worker {
   /** Stops a job's handler here and now, when it runs in this process. */
   abort(jobId: string, why: TidingsError): void;
-  /** Hands running jobs back, then gives their handlers up to `graceMs` to return. */
+  /**
+   * Hands running jobs back, then gives their handlers up to `graceMs` to return. The store has as long to answer, and
+   * at least a second; what it does not take back in that time goes on elsewhere when its lease has run out.
+   */
   close(graceMs: number): Promise<void>;
 }
 
@@ -58,10 +64,12 @@ interface Running {
 }
 
 export function createWorker(options: WorkerOptions): Worker {
-  const { engine, jobs, clock, random, holder, leaseMs, concurrency, limits, onError } = options;
+  const { engine, jobs, clock, random, holder, leaseMs, concurrency, limits } = options;
   const running = new Map<string, Running>();
   const jobTypes = [...jobs.keys()];
-  let closing = false;
+  const closing = new AbortController();
+  /** The store did not answer while closing: nothing is begun or told any more. */
+  let givenUp = false;
   let claiming: Promise<void> | undefined;
   let claimAgain = false;
   let renewing: Promise<void> | undefined;
@@ -79,6 +87,10 @@ export function createWorker(options: WorkerOptions): Worker {
     check(true);
   });
   void claim();
+
+  const onError: WorkerOptions["onError"] = (error, during) => {
+    if (!givenUp) options.onError(error, during);
+  };
 
   function every(ms: number, call: () => void): () => void {
     let cancel = clock.after(ms, function again() {
@@ -111,7 +123,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   function scheduleClaim(ms: number): void {
     cancelNextClaim?.();
-    cancelNextClaim = closing ? undefined : clock.after(ms, () => void claim());
+    cancelNextClaim = closing.signal.aborted ? undefined : clock.after(ms, () => void claim());
   }
 
   /** One claim at a time; who asks meanwhile gets another one behind it. */
@@ -134,18 +146,20 @@ export function createWorker(options: WorkerOptions): Worker {
       do {
         claimAgain = false;
         const free = concurrency - running.size;
-        if (closing || free <= 0 || jobTypes.length === 0) break;
+        if (closing.signal.aborted || free <= 0 || jobTypes.length === 0) break;
         const aloneMs = alone !== undefined && running.has(alone.jobId) ? alone.until - clock.monotonic() : 0;
         if (aloneMs > 0) return scheduleClaim(aloneMs);
         const goneHolders = await findGoneHolders();
         const claimedAt = clock.monotonic();
         const claimed = { holder: holder.name, goneHolders, jobTypes, leaseMs, limit: free };
         const { records, nextInMs } = await engine.claim(claimed);
-        for (const record of await chooseFrom(records)) launch(record, claimedAt);
+        const chosen = await chooseFrom(records);
+        if (givenUp) break;
+        for (const record of chosen) launch(record, claimedAt);
         scheduleClaim(Math.min(nextInMs ?? IDLE_MS, IDLE_MS));
       } while (claimAgain);
     } catch (error) {
-      if (!closing) onError(error, "claiming jobs");
+      if (!closing.signal.aborted) onError(error, "claiming jobs");
       scheduleClaim(IDLE_MS);
     }
   }
@@ -250,7 +264,7 @@ export function createWorker(options: WorkerOptions): Worker {
       definition,
       record,
       attempt,
-      isClosing: () => closing,
+      closing: closing.signal,
     };
     const handling = handle(record, definition, attempt, signal);
     const returned = handling.catch(() => undefined);
@@ -308,8 +322,25 @@ export function createWorker(options: WorkerOptions): Worker {
     }
   }
 
-  function delay(ms: number): Promise<void> {
-    return new Promise((resolve) => void clock.after(ms, resolve));
+  /** Stops the handlers that run now, and adds their attempts to `stopped`. */
+  function stopAll(stopped: Set<Running>): void {
+    for (const attempt of running.values()) {
+      stopped.add(attempt);
+      attempt.controller.abort(
+        new TidingsError(
+          "WORKER_STOPPED",
+          `The process that ran job ${attempt.lease.jobId} is shutting down; another attempt follows.`,
+        ),
+      );
+    }
+  }
+
+  async function handBack(stopped: Set<Running>): Promise<void> {
+    stopAll(stopped);
+    // What a claim under way still brings is handed back like the rest.
+    await claiming;
+    stopAll(stopped);
+    await Promise.all([...stopped].map(({ settled }) => settled));
   }
 
   return {
@@ -317,27 +348,30 @@ export function createWorker(options: WorkerOptions): Worker {
       running.get(jobId)?.controller.abort(why);
     },
     async close(graceMs) {
-      closing = true;
+      closing.abort();
       stopWatching();
       stopRenewing();
       cancelNextClaim?.();
       cancelNextCheck?.();
-      // What a claim under way still brings is handed back like the rest.
-      await claiming;
-      const attempts = [...running.values()];
-      for (const { lease, controller } of attempts) {
-        controller.abort(
-          new TidingsError(
-            "WORKER_STOPPED",
-            `The process that ran job ${lease.jobId} is shutting down; another attempt follows.`,
-          ),
-        );
+      const stopped = new Set<Running>();
+      const patienceMs = Math.max(graceMs, HAND_BACK_MS);
+      if (!(await endsWithin(handBack(stopped), patienceMs))) {
+        givenUp = true;
+        options.onError(notAnswered(patienceMs, [...running.keys()]), "handing jobs back");
       }
-      await Promise.all(attempts.map(({ settled }) => settled));
-      if (graceMs > 0)
-        await Promise.race([Promise.all(attempts.map(({ returned }) => returned)), delay(graceMs)]);
+      const returned = Promise.all([...stopped].map((attempt) => attempt.returned));
+      if (graceMs > 0) await endsWithin(returned, graceMs, clock);
     },
   };
+}
+
+function notAnswered(ms: number, jobIds: readonly string[]): TidingsError {
+  const jobs = jobIds.length === 0 ? "a claim under way" : jobIds.join(", ");
+  return new TidingsError(
+    "STORE_FAILED",
+    `The store did not answer for ${ms / 1_000} s while the worker closed, so it is not known whether it took back ${jobs}.`,
+    { hint: "Nothing is lost: what it did not take back goes on elsewhere when its lease has run out." },
+  );
 }
 
 /** The handler's outcome, unless it is stopped first: a handler that ignores its signal must not hold the job. */

@@ -25,6 +25,17 @@ const fails = defineJob("fails", {
     throw new Error("no luck");
   },
 });
+const told = defineJob("told", {
+  input,
+  attempts: 5,
+  idPrefix: "run_",
+  counts: { rows: 0 },
+  summary: () => "Counting rows",
+  run(_, { count, attempt }) {
+    count({ rows: 7 });
+    return { summary: `${attempt} of 1` };
+  },
+});
 const waits = defineJob("waits", {
   input,
   async run(_, { signal, progress }) {
@@ -38,10 +49,10 @@ let store: string;
 beforeEach(async () => {
   goOn = signalOf();
   store = `sqlite:${makeFolder()}/jobs.db`;
-  tidings = await open({ store, jobs: [work, fails, waits] });
+  tidings = await open({ store, jobs: [work, fails, waits, told] });
 });
 
-async function ended(job: typeof work | typeof fails, owner = "local"): Promise<string> {
+async function ended(job: typeof work | typeof fails | typeof told, owner = "local"): Promise<string> {
   const { jobId } = await tidings.start(job, {}, { owner });
   await storyOf(tidings, jobId, undefined, owner);
   return jobId;
@@ -173,6 +184,38 @@ describe("tidings cancel and retry", () => {
     expect(second.lines[0]?.jobId).toBe(successor);
     expect((await storyOf(tidings, successor)).at(-1)?.type).toBe("job.failed");
     expect(await tidings.get("local", jobId)).toMatchObject({ retriedAs: successor });
+  });
+
+  test("a retry of a store starts the same as one of the program that defines the job", async () => {
+    const jobs = [await ended(told), await ended(told)];
+    const [here, there] = [
+      (await tidings.retry("local", jobs[0] ?? "")).jobId,
+      String((await runCommand(["retry", jobs[1] ?? "", "--store", store])).lines[0]?.jobId),
+    ];
+    const born = [];
+    for (const jobId of [here, there]) {
+      expect(jobId).toMatch(/^run_[\w-]{22}$/);
+      const [created] = await storyOf(tidings, jobId);
+      const {
+        eventId: _id,
+        timestamp: _at,
+        jobId: _job,
+        retryOf,
+        ...event
+      } = { retryOf: undefined, ...created };
+      expect(jobs).toContain(retryOf);
+      born.push(event);
+    }
+    expect(born[0]).toEqual(born[1]);
+    expect(born[0]).toMatchObject({ type: "job.created", summary: "Counting rows" });
+  });
+
+  test("a job that has not ended is not retried, and the sentence says why", async () => {
+    const { jobId } = await tidings.start(waits, {});
+    const { code, stderr } = await runCommand(["retry", jobId, "--store", store]);
+    goOn.resolve();
+    expect(code).toBe(1);
+    expect(JSON.parse(stderr).error).toMatchObject({ code: "JOB_NOT_ENDED", hint: expect.any(String) });
   });
 
   test("an unknown job is one sentence and exit code 1, alike for a foreign one", async () => {

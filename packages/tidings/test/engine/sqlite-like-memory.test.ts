@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Engine, Lease } from "../../src/engine/engine.ts";
+import type { Engine, Lease, QueueLimit } from "../../src/engine/engine.ts";
 import { createMemoryEngine } from "../../src/engine/memory/engine.ts";
 import { createSqliteEngine } from "../../src/engine/sqlite/engine.ts";
 import type { Command } from "../../src/model/command.ts";
@@ -52,6 +52,7 @@ const call = fc.oneof(
     correlationId: maybe(fc.constantFrom(...CORRELATIONS)),
     retryOf: maybe(jobId),
     jobType: fc.constantFrom("work", "other"),
+    storedBytes: maybe(fc.integer({ min: 1_000, max: 12_000 })),
     maxAttempts: fc.integer({ min: 1, max: 3 }),
   }),
   fc.record({
@@ -114,7 +115,15 @@ const call = fc.oneof(
     step: fc.integer({ min: -1e7, max: 1e7 }),
   }),
   fc.record(
-    { do: fc.constant("prune" as const), olderThanMs: fc.nat(20_000), keepEvents: fc.nat(15) },
+    {
+      do: fc.constant("prune" as const),
+      olderThanMs: fc.nat(20_000),
+      keepEvents: fc.nat(15),
+      perOwner: fc.record(
+        { bytes: fc.nat(8_000), owner: fc.constantFrom(...OWNERS) },
+        { requiredKeys: ["bytes"] },
+      ),
+    },
     { requiredKeys: ["do"] },
   ),
 );
@@ -131,7 +140,9 @@ async function perform({ engine, clock, fences }: Subject, step: Call): Promise<
     (fences.get(`${of.owner}/${of.jobId}`) ?? 1) + of.fenceOff;
   switch (step.do) {
     case "start":
-      return engine.start(withoutUndefined({ ...step, input: { of: step.jobId } }));
+      return engine.start(
+        withoutUndefined({ ...step, queue: queueOf(step.storedBytes), input: { of: step.jobId } }),
+      );
     case "claim": {
       const outcome = await engine.claim({ ...step, leaseMs: 10_000 });
       for (const { owner, job, fence } of outcome.records) fences.set(`${owner}/${job.jobId}`, fence);
@@ -190,6 +201,10 @@ async function perform({ engine, clock, fences }: Subject, step: Call): Promise<
   }
 }
 
+function queueOf(storedBytes: number | undefined): QueueLimit | undefined {
+  return storedBytes === undefined ? undefined : { jobs: 100, bytes: 1_000_000, storedBytes };
+}
+
 async function everythingOf({ engine }: Subject): Promise<unknown> {
   const all: unknown[] = [await engine.holders().then((holders) => [...holders].sort())];
   for (const owner of OWNERS) {
@@ -197,6 +212,8 @@ async function everythingOf({ engine }: Subject): Promise<unknown> {
     for (const jobId of JOB_IDS) {
       all.push(await engine.get(owner, jobId), await engine.items(owner, jobId, "items", 1, 3));
     }
+    const late = { owner, jobId: "late", jobType: "work", input: {}, digest: "", maxAttempts: 1 };
+    all.push(await engine.start({ ...late, queue: { jobs: 100, bytes: 1_000_000, storedBytes: 1 } }));
   }
   return all;
 }

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { expect, onTestFinished, test } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/open-engine.ts";
@@ -70,7 +70,41 @@ test("commits are synced to disk and pass through a write-ahead log", async () =
       (name) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0],
     );
   });
-  expect(settings).toEqual(["wal", 2, 0, 1]);
+  expect(settings).toEqual(["wal", 2, 0, 2]);
+});
+
+test("a store of the first version is brought up to date: what its owners keep is counted", async () => {
+  const path = `${makeFolder()}/jobs.db`;
+  const first = await openEngine(`sqlite:${path}`, ports);
+  await first.start(JOB);
+  const [record] = (
+    await first.claim({ holder: "h", goneHolders: [], jobTypes: ["work"], leaseMs: 9e9, limit: 1 })
+  ).records;
+  await first.apply({
+    owner: "alice",
+    jobId: "job",
+    fence: record?.fence ?? 0,
+    checkpoint: "ä",
+    write: async (transaction) => {
+      await transaction.append("gifts", ["ä", "b"]);
+      await transaction.put("key", "value");
+    },
+  });
+  const over = { ...JOB, jobId: "two", queue: { jobs: 9, bytes: 9e9, storedBytes: 1 } };
+  const counted = await first.start(over);
+  expect(counted).toMatchObject({ outcome: "over" });
+  await first.close();
+  expect(existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0).toBe(false);
+
+  const database = await openRaw(path);
+  const added = database
+    .prepare("SELECT type, name FROM sqlite_schema WHERE type = 'trigger' OR name LIKE '%_of_owner'")
+    .all();
+  for (const { type, name } of added) database.exec(`DROP ${type} ${name}`);
+  database.exec("DROP TABLE tidings_usage; PRAGMA user_version = 1");
+  database.close();
+  const second = await open(path);
+  expect(await second.start(over)).toEqual(counted);
 });
 
 test("a new store opened many times at once is made once", async () => {
@@ -115,7 +149,7 @@ test("a store that a newer version wrote is refused in one sentence", async () =
   database.close();
   await expect(openEngine(`sqlite:${path}`, ports)).rejects.toMatchObject({
     code: "STORE_TOO_NEW",
-    message: `The store "${path}" has version 99, but this program knows only versions up to 1.`,
+    message: `The store "${path}" has version 99, but this program knows only versions up to 2.`,
   });
 });
 

@@ -113,6 +113,51 @@ describe("security 6: every other token is refused", () => {
   );
 });
 
+describe("a token's kind", () => {
+  it.each([undefined, "JWT", "jwt", "at+jwt", "AT+JWT", "application/at+jwt"])(
+    "is taken for access when its typ is %s",
+    async (typ) => {
+      const token = await sign(key, "ann", typ === undefined ? {} : { typ });
+      expect(await accepted(token)).toMatchObject({ extra: { sub: "ann" } });
+    },
+  );
+
+  it.each(["logout+jwt", "id_token+jwt", "dpop+jwt", "secevent+jwt", "application/jwt2", "", "__proto__"])(
+    "security 6: is refused when its typ is %j",
+    async (typ) => refused(await sign(key, "ann", { typ })),
+  );
+
+  it.each([
+    ["an ID token of OpenID Connect", { nonce: "n-0S6" }],
+    ["an ID token with the hash of its access token", { at_hash: "MTIz" }],
+    ["an ID token with the hash of its code", { c_hash: "MTIz" }],
+    ["an ID token of an issuer that says so by typ", { typ: "ID" }],
+    ["an ID token of an issuer that says so by token_use", { token_use: "id" }],
+    ["a refresh token", { typ: "Refresh" }],
+    ["a logout token", { events: { "http://schemas.openid.net/event/backchannel-logout": {} } }],
+  ])("security 6: is refused when it is %s, signed for the same audience", async (_what, claims) => {
+    await refused(await sign(key, "ann", { claims }));
+    await refused(await sign(key, "ann", { claims, typ: "JWT" }));
+  });
+
+  it.each([{ typ: "Bearer", nonce: "n-0S6" }, { token_use: "access" }])(
+    "is access when its claims say so: %j",
+    async (claims) => {
+      expect(await accepted(await sign(key, "ann", { claims, typ: "JWT" }))).toMatchObject({});
+    },
+  );
+
+  it("must be written down where the server asks for it", async () => {
+    const options = { issuer: ISSUER, audience: AUDIENCE, jwks: { keys: [key.jwk] } };
+    const strict = createBearerVerifier({ ...options, types: ["at+jwt"] });
+    expect(await strict(await sign(key, "ann", { typ: "at+jwt" }), REQUEST)).toMatchObject({});
+    await refused(await sign(key, "ann", { typ: "JWT" }), strict);
+    await refused(await sign(key, "ann"), strict);
+    for (const types of [[], [""]])
+      expect(() => createBearerVerifier({ ...options, types })).toThrow(/types of .* names such as at\+jwt/);
+  });
+});
+
 describe("two issuers", () => {
   const OTHER = "https://other-login.example";
 

@@ -64,6 +64,10 @@ describe("a server on loopback", () => {
     expect(status).toBe(404);
     expect(headers["access-control-allow-origin"]).toBe(Origin);
     expect(headers.vary).toBe("Origin");
+    // A page is shown no other headers of ours: how to sign in, when to come back, which session it is.
+    expect(headers["access-control-expose-headers"]).toBe(
+      "Mcp-Session-Id, WWW-Authenticate, Retry-After, Allow",
+    );
   });
 
   it.each([

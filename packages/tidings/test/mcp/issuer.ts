@@ -25,6 +25,8 @@ export interface TokenOptions {
   readonly claims?: JWTPayload;
   /** Seconds since 1970. Default: an hour from now. */
   readonly exp?: number | undefined;
+  /** The header's `typ`. Default: none. */
+  readonly typ?: string;
   /** Claims to leave out. */
   readonly without?: readonly string[];
 }
@@ -40,7 +42,11 @@ export function sign(key: Key, sub: string, options: TokenOptions = {}): Promise
   };
   for (const name of options.without ?? []) delete payload[name];
   return new SignJWT(payload)
-    .setProtectedHeader({ alg: key.alg, ...(key.kid === undefined ? {} : { kid: key.kid }) })
+    .setProtectedHeader({
+      alg: key.alg,
+      ...(key.kid === undefined ? {} : { kid: key.kid }),
+      ...(options.typ === undefined ? {} : { typ: options.typ }),
+    })
     .sign(key.privateKey);
 }
 

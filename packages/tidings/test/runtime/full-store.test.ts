@@ -141,6 +141,25 @@ test("security 21: the 1,001st waiting job is refused with the limit, and other 
   await tidings.start(grow, { text: "x" }, { owner: "bob" });
 });
 
+test("security 21: an owner whose jobs fill its bytes is refused with the limit until one ends; others are not", async () => {
+  const storedBytesPerOwner = 20_000;
+  const limits = { storedBytesPerOwner };
+  const tidings = await createTidings({ store: "memory:", jobs: [grow], concurrency: 0, limits });
+  onTestFinished(() => tidings.close({ graceMs: 0 }));
+  const text = "x".repeat(15_000);
+  const { jobId } = await tidings.start(grow, { text });
+  await expect(tidings.start(grow, { text })).rejects.toMatchObject({
+    code: "OWNER_FULL",
+    retryable: true,
+    message: expect.stringMatching(/keep 16\d{3} bytes already, and at most 20000 may be kept; nothing was/),
+    data: { limit: storedBytesPerOwner, retryAfterMs: expect.any(Number) },
+  });
+  await tidings.start(grow, { text }, { owner: "bob" });
+  await tidings.cancel("local", jobId, { canceledBy: "user" });
+  const { jobId: next } = await tidings.start(grow, { text });
+  expect((await tidings.list("local")).jobs.map(({ jobId }) => jobId)).toEqual([next]);
+});
+
 test("a handler that tells without end fails readably, once", async () => {
   const chatty = defineJob("chatty", {
     input: z.object({}),

@@ -10,13 +10,23 @@ import type { Clock, Random } from "../../model/clock.ts";
 import { TidingsError } from "../../model/error.ts";
 import { hasEnded } from "../../model/job.ts";
 import { createCallbackScope } from "../callback-scope.ts";
-import type { Change, ChangeOutcome, ClaimOutcome, Engine, StartOutcome } from "../engine.ts";
+import type {
+  Change,
+  ChangeOutcome,
+  ClaimOutcome,
+  Engine,
+  PruneRequest,
+  StartOutcome,
+  StartRequest,
+} from "../engine.ts";
 import { fromJson } from "../json.ts";
+import { createStarter } from "../start-with-room.ts";
 import {
   changeJob,
   claimJob,
   isDue,
   isFull,
+  isOverQuota,
   keepPublished,
   momentOf,
   startJob,
@@ -24,9 +34,20 @@ import {
   waitFor,
 } from "../transition.ts";
 import { createWatchers } from "../watchers.ts";
+import { JOB_BYTES } from "../weight.ts";
 import { prune } from "./prune.ts";
 import { list, read } from "./read.ts";
-import { bareRecord, createState, findJob, fullRecord, logOf, type MemoryJob, ownerOf } from "./state.ts";
+import {
+  addBytes,
+  bareRecord,
+  createState,
+  findJob,
+  fullRecord,
+  keepDocuments,
+  logOf,
+  type MemoryJob,
+  ownerOf,
+} from "./state.ts";
 import { createStage } from "./transaction.ts";
 
 /** Creates an engine that keeps everything in this process's memory. */
@@ -62,63 +83,70 @@ export function createMemoryEngine({ clock, random }: { clock: Clock; random: Ra
       ...transition.kept,
       record: { ...record, position: entries.at(-1)?.position ?? record.position },
     };
-    Object.assign(memoryJob.documents, transition.documents);
+    keepDocuments(ownerOf(state, owner), memoryJob, transition.documents);
     if (hasEnded(record.job.status)) memoryJob.endedAtMs ??= clock.now();
     return entries;
   };
+
+  const start = (request: StartRequest) =>
+    write((): StartOutcome => {
+      const owner = ownerOf(state, request.owner);
+      const known = request.key === undefined ? undefined : owner.jobs.get(owner.keys.get(request.key) ?? "");
+      if (known !== undefined) {
+        const outcome = known.digest === request.digest ? "existing" : "conflict";
+        return { outcome, record: bareRecord(known) };
+      }
+      const origin = request.retryOf === undefined ? undefined : owner.jobs.get(request.retryOf);
+      if (request.retryOf !== undefined) {
+        if (origin === undefined) return { outcome: "unknown" };
+        const record = bareRecord(origin);
+        if (!hasEnded(record.job.status)) return { outcome: "not_ended", record };
+        const successor = owner.jobs.get(record.retriedAs ?? "");
+        if (successor !== undefined) return { outcome: "existing", record: bareRecord(successor) };
+      }
+      if (owner.jobs.has(request.jobId)) {
+        throw new TidingsError("BAD_INPUT", `A job with the id "${request.jobId}" exists already.`);
+      }
+      const transition = startJob(request, momentOf(clock));
+      if (request.queue !== undefined) {
+        const pending = [...owner.jobs.values()].filter(({ kept }) => kept.record.job.status === "pending");
+        const sizes = pending.map(({ documents }) => Buffer.byteLength(documents.input ?? ""));
+        const waiting = { jobs: pending.length, bytes: sizes.reduce((sum, size) => sum + size, 0) };
+        const inputBytes = Buffer.byteLength(transition.documents.input ?? "");
+        if (isFull(request.queue, waiting, inputBytes)) return { outcome: "full", ...waiting };
+        const { bytes } = owner;
+        if (isOverQuota(bytes, inputBytes, request.queue)) return { outcome: "over", bytes };
+      }
+      const memoryJob: MemoryJob = {
+        kept: transition.kept,
+        digest: request.digest,
+        key: request.key,
+        documents: {},
+        collections: new Map(),
+        trimmedThrough: 0,
+        bytes: 0,
+      };
+      addBytes(owner, memoryJob, JOB_BYTES);
+      const birth = state.position;
+      commit(request.owner, memoryJob, transition);
+      memoryJob.kept = { ...memoryJob.kept, record: { ...memoryJob.kept.record, birth } };
+      owner.jobs.set(request.jobId, memoryJob);
+      if (request.key !== undefined) owner.keys.set(request.key, request.jobId);
+      if (origin !== undefined) {
+        const record = { ...origin.kept.record, retriedAs: request.jobId };
+        origin.kept = { ...origin.kept, record };
+      }
+      watchers.wake([request.owner]);
+      return { outcome: "created", record: bareRecord(memoryJob) };
+    });
+
+  const forget = (request: PruneRequest) => write(() => prune(state, request, clock.now()));
 
   return {
     name: "memory",
     secret,
 
-    start: (request) =>
-      write((): StartOutcome => {
-        const owner = ownerOf(state, request.owner);
-        const known =
-          request.key === undefined ? undefined : owner.jobs.get(owner.keys.get(request.key) ?? "");
-        if (known !== undefined) {
-          const outcome = known.digest === request.digest ? "existing" : "conflict";
-          return { outcome, record: bareRecord(known) };
-        }
-        const origin = request.retryOf === undefined ? undefined : owner.jobs.get(request.retryOf);
-        if (request.retryOf !== undefined) {
-          if (origin === undefined) return { outcome: "unknown" };
-          const record = bareRecord(origin);
-          if (!hasEnded(record.job.status)) return { outcome: "not_ended", record };
-          const successor = owner.jobs.get(record.retriedAs ?? "");
-          if (successor !== undefined) return { outcome: "existing", record: bareRecord(successor) };
-        }
-        if (owner.jobs.has(request.jobId)) {
-          throw new TidingsError("BAD_INPUT", `A job with the id "${request.jobId}" exists already.`);
-        }
-        const transition = startJob(request, momentOf(clock));
-        if (request.queue !== undefined) {
-          const pending = [...owner.jobs.values()].filter(({ kept }) => kept.record.job.status === "pending");
-          const sizes = pending.map(({ documents }) => Buffer.byteLength(documents.input ?? ""));
-          const waiting = { jobs: pending.length, bytes: sizes.reduce((sum, size) => sum + size, 0) };
-          const inputBytes = Buffer.byteLength(transition.documents.input ?? "");
-          if (isFull(request.queue, waiting, inputBytes)) return { outcome: "full", ...waiting };
-        }
-        const memoryJob: MemoryJob = {
-          kept: transition.kept,
-          digest: request.digest,
-          key: request.key,
-          documents: {},
-          collections: new Map(),
-          trimmedThrough: 0,
-        };
-        const birth = state.position;
-        commit(request.owner, memoryJob, transition);
-        memoryJob.kept = { ...memoryJob.kept, record: { ...memoryJob.kept.record, birth } };
-        owner.jobs.set(request.jobId, memoryJob);
-        if (request.key !== undefined) owner.keys.set(request.key, request.jobId);
-        if (origin !== undefined) {
-          const record = { ...origin.kept.record, retriedAs: request.jobId };
-          origin.kept = { ...origin.kept, record };
-        }
-        watchers.wake([request.owner]);
-        return { outcome: "created", record: bareRecord(memoryJob) };
-      }),
+    start: createStarter(start, forget),
 
     claim: (request) =>
       write((): ClaimOutcome => {
@@ -225,7 +253,7 @@ export function createMemoryEngine({ clock, random }: { clock: Clock; random: Ra
       const jobs = [...state.owners.values()].flatMap((owner) => [...owner.jobs.values()]);
       return [...new Set(jobs.map(({ kept }) => kept.holder).filter((holder) => holder !== undefined))];
     },
-    prune: (request) => write(() => prune(state, request, clock.now())),
+    prune: forget,
     async close() {
       closed = true;
       watchers.clear();

@@ -2,13 +2,15 @@
 import { hasEnded } from "../../model/job.ts";
 import type { PruneRequest } from "../engine.ts";
 import { findIdle } from "../transition.ts";
-import type { LogLine, MemoryJob, Owner, State } from "./state.ts";
+import { fairShare, weighRow } from "../weight.ts";
+import { type LogLine, type MemoryJob, type Owner, type State, setValue } from "./state.ts";
 
 export function prune(state: State, request: PruneRequest, nowMs: number): { jobs: number; events: number } {
   const removed = { jobs: 0, events: 0 };
-  const { olderThanMs, maxBytes, compactAfterMs, keepEvents } = request;
-  for (const owner of state.owners.values()) {
-    for (const [key, { expiresAtMs }] of owner.values) if (expiresAtMs <= nowMs) owner.values.delete(key);
+  const { olderThanMs, maxBytes, compactAfterMs, keepEvents, perOwner } = request;
+  for (const [name, owner] of state.owners) {
+    for (const [key, { expiresAtMs }] of owner.values)
+      if (expiresAtMs <= nowMs) setValue(owner, key, undefined);
     if (olderThanMs !== undefined) {
       const gone = [...owner.jobs.values()].filter(
         ({ endedAtMs }) => endedAtMs !== undefined && endedAtMs <= nowMs - olderThanMs,
@@ -27,20 +29,22 @@ export function prune(state: State, request: PruneRequest, nowMs: number): { job
         removed.events += compact(owner, job);
       }
     }
+    if (perOwner !== undefined && (perOwner.owner ?? name) === name) shrink(owner, perOwner.bytes, removed);
     if (keepEvents !== undefined) {
       const oldest = owner.log.at(-Math.max(1, keepEvents))?.position ?? 0;
       const bound = keepEvents > 0 ? oldest : Number.POSITIVE_INFINITY;
       removed.events += removeLines(owner, (line) => line.position < bound && !isNeeded(jobOf(owner, line)));
     }
   }
-  if (maxBytes !== undefined) shrink(state, maxBytes, removed);
+  if (maxBytes !== undefined) shrinkAll(state, maxBytes, removed);
   return removed;
 }
 
-function removeJob(owner: Owner, { kept, key }: MemoryJob): number {
+function removeJob(owner: Owner, { kept, key, bytes }: MemoryJob): number {
   const { jobId } = kept.record.job;
   const events = removeLines(owner, ({ event }) => event.jobId === jobId);
   owner.jobs.delete(jobId);
+  owner.bytes -= bytes;
   if (key !== undefined) owner.keys.delete(key);
   return events;
 }
@@ -58,34 +62,30 @@ function compact(owner: Owner, job: MemoryJob): number {
   return removeLines(owner, ({ position }) => idle.has(position));
 }
 
-/** An estimate: the texts, without what the process needs to find them again. */
-function bytesOf(owner: Owner): number {
-  const texts = [...owner.log.map(({ body }) => body), ...[...owner.values.values()].map(({ body }) => body)];
-  for (const { documents, collections } of owner.jobs.values()) {
-    texts.push(...Object.values(documents), ...[...collections.values()].flat());
-  }
-  return texts.reduce((bytes, text) => bytes + Buffer.byteLength(text), 0);
+/** Who keeps no more than its share loses nothing. */
+function shrinkAll(state: State, maxBytes: number, removed: { jobs: number; events: number }): void {
+  const owners = [...state.owners.values()];
+  const share = fairShare(
+    owners.map(({ bytes }) => bytes),
+    maxBytes,
+  );
+  for (const owner of owners) shrink(owner, share, removed);
 }
 
-function shrink(state: State, maxBytes: number, removed: { jobs: number; events: number }): void {
-  const owners = [...state.owners.values()];
-  const isOver = () => owners.reduce((bytes, owner) => bytes + bytesOf(owner), 0) > maxBytes;
-  const ended = owners
-    .flatMap((owner) => [...owner.jobs.values()].map((job) => ({ owner, job })))
-    .filter(({ job }) => job.endedAtMs !== undefined)
-    .sort((a, b) => (a.job.endedAtMs ?? 0) - (b.job.endedAtMs ?? 0));
-  const published = owners
-    .flatMap((owner) => [...owner.published.values()].map((line) => ({ owner, line })))
-    .sort((a, b) => a.line.position - b.line.position);
-  while (ended.length + published.length > 0 && isOver()) {
-    const next = ended.shift();
-    if (next !== undefined) {
-      removed.events += removeJob(next.owner, next.job);
+/** Removes what ended first, then the oldest events without a job. */
+function shrink(owner: Owner, maxBytes: number, removed: { jobs: number; events: number }): void {
+  const ended = [...owner.jobs.values()]
+    .filter(({ endedAtMs }) => endedAtMs !== undefined)
+    .sort((a, b) => (a.endedAtMs ?? 0) - (b.endedAtMs ?? 0));
+  const published = [...owner.published.values()];
+  while (owner.bytes > maxBytes) {
+    const job = ended.shift();
+    const line = job === undefined ? published.shift() : undefined;
+    if (job !== undefined) {
+      removed.events += removeJob(owner, job);
       removed.jobs += 1;
-      continue;
-    }
-    const old = published.shift();
-    if (old !== undefined) removed.events += removeLines(old.owner, (line) => line === old.line);
+    } else if (line !== undefined) removed.events += removeLines(owner, (each) => each === line);
+    else return;
   }
 }
 
@@ -94,6 +94,7 @@ function removeLines(owner: Owner, isGone: (line: LogLine) => boolean): number {
   if (gone.length === 0) return 0;
   owner.log = owner.log.filter((line) => !isGone(line));
   for (const line of gone) {
+    owner.bytes -= weighRow(line.body);
     owner.trimmedThrough = Math.max(owner.trimmedThrough, line.position);
     const job = jobOf(owner, line);
     if (job !== undefined) job.trimmedThrough = Math.max(job.trimmedThrough, line.position);

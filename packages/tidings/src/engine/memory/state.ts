@@ -2,7 +2,8 @@
 import type { TidingsEvent } from "../../model/event.ts";
 import type { JobRecord, LogEntry } from "../engine.ts";
 import { fromJson } from "../json.ts";
-import type { KeptEvent, KeptJob } from "../transition.ts";
+import type { Documents, KeptEvent, KeptJob } from "../transition.ts";
+import { weighRow } from "../weight.ts";
 
 export interface MemoryJob {
   kept: KeptJob;
@@ -15,6 +16,8 @@ export interface MemoryJob {
   isCompact?: boolean;
   /** Position of the newest event of this job that was removed. */
   trimmedThrough: number;
+  /** What it counts without its events. */
+  bytes: number;
 }
 
 /** One line of an owner's log. */
@@ -24,15 +27,22 @@ export interface LogLine {
   readonly body: string;
 }
 
+export interface KeptValue {
+  readonly body: string;
+  readonly expiresAtMs: number;
+}
+
 export interface Owner {
   readonly jobs: Map<string, MemoryJob>;
   readonly keys: Map<string, string>;
-  readonly values: Map<string, { readonly body: string; readonly expiresAtMs: number }>;
+  readonly values: Map<string, KeptValue>;
   log: LogLine[];
   /** Lines of the log that concern no job, by `eventId`. */
   readonly published: Map<string, LogLine>;
   head: number;
   trimmedThrough: number;
+  /** What all of it counts, see weight.ts. */
+  bytes: number;
 }
 
 export interface State {
@@ -55,6 +65,7 @@ export function ownerOf(state: State, name: string): Owner {
       published: new Map(),
       head: 0,
       trimmedThrough: 0,
+      bytes: 0,
     };
     state.owners.set(name, owner);
   }
@@ -85,6 +96,28 @@ export function entryOf({ position, body }: LogLine): LogEntry {
   return { position, event: JSON.parse(body) as TidingsEvent };
 }
 
+/** Undefined removes it. */
+export function setValue(owner: Owner, key: string, value: KeptValue | undefined): void {
+  const before = owner.values.get(key);
+  if (before !== undefined) owner.bytes -= weighRow(before.body);
+  if (value !== undefined) owner.bytes += weighRow(value.body);
+  if (value === undefined) owner.values.delete(key);
+  else owner.values.set(key, value);
+}
+
+/** Adds to what a job and its owner count. */
+export function addBytes(owner: Owner, job: MemoryJob, bytes: number): void {
+  job.bytes += bytes;
+  owner.bytes += bytes;
+}
+
+export function keepDocuments(owner: Owner, job: MemoryJob, documents: Documents): void {
+  for (const [name, body] of Object.entries(documents) as [keyof Documents, string][]) {
+    addBytes(owner, job, Buffer.byteLength(body) - Buffer.byteLength(job.documents[name] ?? ""));
+    job.documents[name] = body;
+  }
+}
+
 /** The log of one owner. */
 export function logOf(state: State, name: string) {
   const owner = ownerOf(state, name);
@@ -94,6 +127,7 @@ export function logOf(state: State, name: string) {
         state.position += 1;
         const line = { position: state.position, ...kept };
         owner.log.push(line);
+        owner.bytes += weighRow(line.body);
         owner.head = line.position;
         if (kept.event.jobId === undefined) owner.published.set(kept.event.eventId, line);
         return entryOf(line);

@@ -2,13 +2,12 @@
 import type { JobTransaction } from "../engine.ts";
 import { fromJson, toJson } from "../json.ts";
 import { checkBytes } from "../limits.ts";
-import type { MemoryJob, Owner } from "./state.ts";
-
-type Value = Owner["values"] extends Map<string, infer Kept> ? Kept : never;
+import { weighItem } from "../weight.ts";
+import { addBytes, type KeptValue, type MemoryJob, type Owner, setValue } from "./state.ts";
 
 /** Without a job, the transaction's `append` is not there for anybody to call. */
 export function createStage(owner: Owner, nowMs: number, job?: MemoryJob, itemBytes?: number) {
-  const values = new Map<string, Value | undefined>();
+  const values = new Map<string, KeptValue | undefined>();
   const find = (key: string): string | undefined => {
     const value = values.has(key) ? values.get(key) : owner.values.get(key);
     return value === undefined || value.expiresAtMs <= nowMs ? undefined : value.body;
@@ -50,12 +49,13 @@ export function createStage(owner: Owner, nowMs: number, job?: MemoryJob, itemBy
     /** Says whether there was anything to commit. */
     commit(): boolean {
       for (const [key, value] of values) {
-        if (value === undefined) owner.values.delete(key);
-        else owner.values.set(key, value);
+        setValue(owner, key, value);
       }
       for (const [collection, items] of appended) {
-        const all = job?.collections.get(collection);
-        if (all === undefined) job?.collections.set(collection, [...items]);
+        if (job === undefined) continue;
+        for (const item of items) addBytes(owner, job, weighItem(item));
+        const all = job.collections.get(collection);
+        if (all === undefined) job.collections.set(collection, [...items]);
         else for (const item of items) all.push(item);
       }
       return values.size > 0 || appended.length > 0;

@@ -2,7 +2,8 @@
 import type { Clock, Random } from "../../model/clock.ts";
 import { TidingsError } from "../../model/error.ts";
 import { createCallbackScope } from "../callback-scope.ts";
-import type { Engine } from "../engine.ts";
+import type { Engine, PruneRequest, StartRequest } from "../engine.ts";
+import { createStarter } from "../start-with-room.ts";
 import { keepPublished } from "../transition.ts";
 import { createWatchers } from "../watchers.ts";
 import type { Connection } from "./driver.ts";
@@ -90,12 +91,28 @@ export async function createSqliteEngine({ path: location, clock, random }: Sqli
     }
   };
 
+  const start = (request: StartRequest) => write((own) => jobs.start(store.writer, request, own, known));
+  const forget = (request: PruneRequest) =>
+    prune(
+      {
+        connection: store.writer,
+        clock,
+        read,
+        write: (work) =>
+          write(() => {
+            known.clear();
+            return work();
+          }),
+      },
+      request,
+    );
+
   return {
     name: "sqlite",
     location: `sqlite:${path}`,
     secret: store.secret,
 
-    start: (request) => write((own) => jobs.start(store.writer, request, own, known)),
+    start: createStarter(start, forget),
     claim: (request) => write((own) => jobs.claim(store.writer, request, own, known)),
     renew: (leases, leaseMs) => write((own) => jobs.renew(store.writer, leases, leaseMs, own, known)),
     apply: (change) =>
@@ -141,14 +158,7 @@ export async function createSqliteEngine({ path: location, clock, random }: Sqli
           .all()
           .map(({ holder }) => fromColumn(holder as string)),
       ),
-    prune(request) {
-      const forgetting = <T>(work: () => T) =>
-        write(() => {
-          known.clear();
-          return work();
-        });
-      return prune({ connection: store.writer, write: forgetting, read }, request, clock.now());
-    },
+    prune: forget,
     close() {
       closing ??= (async () => {
         watchers.clear();

@@ -5,7 +5,7 @@ import { TidingsError } from "../../model/error.ts";
 /** How long another process may hold the file before a write is given up. */
 export const BUSY_LIMIT_MS = 5_000;
 /** Short, because a busy neighbour leaves only short gaps between its commits. */
-const LONGEST_PAUSE_MS = 10;
+const LONGEST_PAUSE_MS = 5;
 
 const SQLITE_FULL = 13;
 const REASONS: Readonly<Record<number, string>> = {
@@ -74,7 +74,8 @@ export async function whileBusy<T>({ clock, random }: Ports, attempt: () => T): 
   }
 }
 
-async function pause(clock: Clock, ms: number): Promise<void> {
+/** Waits, and keeps the process alive for it. */
+export async function pause(clock: Clock, ms: number): Promise<void> {
   // The clock's timers let the process end, but somebody waits for this write.
   const hold = setInterval(() => {}, 2 ** 30);
   try {

@@ -12,7 +12,7 @@ import type {
   StartOutcome,
   StartRequest,
 } from "../engine.ts";
-import { changeJob, claimJob, isFull, startJob, waitFor } from "../transition.ts";
+import { changeJob, claimJob, isFull, isOverQuota, startJob, waitFor } from "../transition.ts";
 import type { Connection, Row } from "./driver.ts";
 import type { KnownJobs } from "./known-jobs.ts";
 import { findJob, insertEvents, putDocuments, readJob, withDocuments, writeTransition } from "./rows.ts";
@@ -51,6 +51,8 @@ export function start(
     const row = statement("waiting").get(owner);
     const waiting = { jobs: Number(row?.jobs), bytes: Number(row?.bytes) };
     if (isFull(request.queue, waiting, inputBytes)) return { outcome: "full", ...waiting };
+    const bytes = Number(statement("usage").get(owner)?.bytes ?? 0);
+    if (isOverQuota(bytes, inputBytes, request.queue)) return { outcome: "over", bytes };
   }
   const position = insertEvents(connection, request.owner, events)[0]!.position;
   const record: JobRecord = { ...kept.record, birth: position - 1, position };

@@ -23,7 +23,12 @@ export async function openStore(location: string, ports: Ports): Promise<OpenSto
   const path = resolve(location);
   const opened: Database[] = [];
   const close = () => {
-    // The writer last: it was opened first, and whoever closes last tidies the file.
+    try {
+      // Some drivers leave it to the end of the process: then a copy of the file alone would miss the newest commits.
+      opened[0]?.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    } catch {
+      // The log stays beside the file, and whoever opens it next reads both.
+    }
     for (const database of opened.splice(0).reverse()) database.close();
   };
   try {

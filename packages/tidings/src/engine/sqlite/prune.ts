@@ -1,179 +1,284 @@
-/** Forgetting, in batches so small that other writers hardly notice. */
+/**
+ * Forgetting, so little at a time that other writers hardly notice.
+ *
+ *   batch ─▶ COMMIT ─▶ as long a pause as the batch took ─▶ batch …      other processes get in between
+ *
+ * A batch is bounded by rows and by bytes, not by jobs: one job may have a hundred thousand events. A job that is larger
+ * than a batch loses its events first and its row last, so that whoever goes on finds it again.
+ */
+import type { Clock } from "../../model/clock.ts";
 import type { PruneRequest } from "../engine.ts";
 import { findIdle } from "../transition.ts";
+import { fairShare } from "../weight.ts";
 import type { Connection, Row } from "./driver.ts";
+import { pause } from "./fault.ts";
+import { toColumn } from "./text.ts";
 
-const JOBS_PER_COMMIT = 50;
-const EVENTS_PER_COMMIT = 500;
-/** Few, because the store may need to lose only a little. */
-const OLDEST_PER_COMMIT = 5;
-const PAGES_PER_COMMIT = 256;
+const ROWS_PER_BATCH = 128;
+const BYTES_PER_BATCH = 4 * 2 ** 20;
+const PAGES_PER_BATCH = 64;
+/** A batch that had to wait itself for other writers looks longer than it was. */
+const LONGEST_PAUSE_MS = 20;
+const JOBS_PER_LOOK = 50;
+const OWNERS_AT_A_TIME = 1_000;
+
+/** How to get at the store: each call fails once it is closed. */
+export interface Access {
+  readonly connection: Connection;
+  readonly clock: Clock;
+  write<T>(work: () => T): Promise<T>;
+  read<T>(work: (connection: Connection) => T): Promise<T>;
+}
 
 interface Removed {
   readonly jobs: number;
   readonly events: number;
 }
 
-/** How to get at the store: each call fails once it is closed. */
-export interface Access {
-  readonly connection: Connection;
-  write<T>(work: () => T): Promise<T>;
-  read<T>(work: (connection: Connection) => T): Promise<T>;
+interface Batch extends Removed {
+  /** Whether another one may find something. */
+  readonly more: boolean;
 }
 
-export async function prune(
-  access: Access,
-  request: PruneRequest,
-  nowMs: number,
-): Promise<{ jobs: number; events: number }> {
-  const removed = { jobs: 0, events: 0 };
-  const { olderThanMs, maxBytes, compactAfterMs, keepEvents } = request;
-  while ((await access.write(() => removeExpired(access.connection, nowMs))) === EVENTS_PER_COMMIT);
+/** What committed batches removed. */
+interface Total {
+  jobs: number;
+  events: number;
+}
+
+export async function prune(access: Access, request: PruneRequest): Promise<Removed> {
+  const total: Total = { jobs: 0, events: 0 };
+  const { olderThanMs, maxBytes, compactAfterMs, keepEvents, perOwner } = request;
+  const nowMs = access.clock.now();
+  const { connection } = access;
+  const { statement } = connection;
+  await inBatches(access, total, () => {
+    const { changes } = statement("deleteExpired").run(nowMs, ROWS_PER_BATCH);
+    return { jobs: 0, events: 0, more: Number(changes) === ROWS_PER_BATCH };
+  });
   if (olderThanMs !== undefined) {
-    for (;;) {
-      const batch = await access.write(() => removeJobs(access.connection, nowMs - olderThanMs));
-      removed.jobs += batch.jobs;
-      removed.events += batch.events;
-      if (batch.jobs < JOBS_PER_COMMIT) break;
-    }
-    for (;;) {
-      const events = await access.write(() => removePublished(access.connection, nowMs - olderThanMs));
-      removed.events += events;
-      if (events < EVENTS_PER_COMMIT) break;
-    }
+    const through = nowMs - olderThanMs;
+    await inBatches(access, total, () =>
+      removeJobs(connection, statement("endedJobs").all(through, ROWS_PER_BATCH)),
+    );
+    await inBatches(access, total, () =>
+      removeEntries(connection, statement("oldPublished").all(through, ROWS_PER_BATCH)),
+    );
   }
-  if (compactAfterMs !== undefined) removed.events += await compact(access, nowMs - compactAfterMs);
-  if (maxBytes !== undefined) {
-    while (access.connection.usedBytes() > maxBytes) {
-      const batch = await access.write(() => removeOldest(access.connection));
-      removed.jobs += batch.jobs;
-      removed.events += batch.events;
-      if (batch.jobs + batch.events === 0) break;
-    }
-  }
-  if (removed.jobs + removed.events > 0) await giveBack(access);
+  if (compactAfterMs !== undefined) await compact(access, nowMs - compactAfterMs, total);
+  if (perOwner !== undefined) await shrinkOwners(access, perOwner, total);
+  if (maxBytes !== undefined) await shrinkStore(access, maxBytes, total);
+  // What one owner gives up for its own next job is used again at once.
+  if (total.jobs + total.events > 0 && perOwner?.owner === undefined) await giveBack(access, total);
   if (keepEvents !== undefined) {
     let owner = await nextOwner(access, "");
     while (owner !== undefined) {
-      removed.events += await trimLog(access, owner, keepEvents);
+      await trimLog(access, owner, keepEvents, total);
       owner = await nextOwner(access, owner);
     }
   }
-  return removed;
+  return total;
+}
+
+/**
+ * Calls until nothing is left, each time in a commit of its own.
+ *
+ * @param remove - May be undone and called again: it changes nothing but the store.
+ */
+async function inBatches(
+  { write, clock }: Access,
+  total: Total,
+  remove: (from: number) => Batch & { readonly from?: number },
+): Promise<void> {
+  for (let from = 0; ; ) {
+    const begunAt = clock.monotonic();
+    const batch = await write(() => remove(from));
+    total.jobs += batch.jobs;
+    total.events += batch.events;
+    if (!batch.more) return;
+    from = batch.from ?? 0;
+    const spentMs = clock.monotonic() - begunAt;
+    if (spentMs > 0) await pause(clock, Math.min(spentMs, LONGEST_PAUSE_MS));
+  }
+}
+
+const always = () => true;
+
+/** Removes of these ended jobs as many as one batch may, and as is needed. */
+function removeJobs(connection: Connection, rows: readonly Row[], isNeeded = always): Batch {
+  const { statement } = connection;
+  const removed: Total = { jobs: 0, events: 0 };
+  let room = ROWS_PER_BATCH;
+  let bytes = 0;
+  for (const { owner, job_id: jobId, position } of rows) {
+    if (room <= 0 || bytes >= BYTES_PER_BATCH || !isNeeded()) break;
+    const before = bytesOf(connection, owner as string);
+    const events = Number(statement("deleteEventsOfJob").run(owner!, jobId!, room).changes);
+    room -= events;
+    removed.events += events;
+    // Its readers are told at once, even while some of the story is still there.
+    statement("trimOwner").run(owner!, position!);
+    if (room > 0) room -= Number(statement("deleteItems").run(owner!, jobId!, room).changes);
+    if (room > 0) {
+      statement("deleteDocuments").run(owner!, jobId!);
+      statement("deleteJob").run(owner!, jobId!);
+      room -= 2;
+      removed.jobs += 1;
+    } else statement("trimJob").run(position!, owner!, jobId!);
+    bytes += before - bytesOf(connection, owner as string);
+  }
+  return { ...removed, more: rows.length > 0 };
+}
+
+function removeEntries({ statement }: Connection, rows: readonly Row[], isNeeded = always): Batch {
+  let events = 0;
+  for (const { owner, position } of rows) {
+    if (!isNeeded()) break;
+    events += 1;
+    statement("deleteEvent").run(owner!, position!);
+    statement("trimOwner").run(owner!, position!);
+  }
+  return { jobs: 0, events, more: events > 0 };
+}
+
+function bytesOf({ statement }: Connection, owner: string): number {
+  return Number(statement("usage").get(owner)?.bytes ?? 0);
+}
+
+interface Holding {
+  readonly owner: string;
+  readonly bytes: number;
+}
+
+/** What the owners keep, the largest first. */
+async function holdings({ read }: Access): Promise<readonly Holding[]> {
+  const all: Holding[] = [];
+  for (;;) {
+    const after = all.at(-1)?.owner ?? "";
+    const rows = await read(({ statement }) => statement("usages").all(after, OWNERS_AT_A_TIME));
+    for (const { owner, bytes } of rows) all.push({ owner: owner as string, bytes: Number(bytes) });
+    if (rows.length < OWNERS_AT_A_TIME) return all.sort((a, b) => b.bytes - a.bytes);
+  }
+}
+
+async function shrinkOwners(
+  access: Access,
+  { bytes, owner }: NonNullable<PruneRequest["perOwner"]>,
+  total: Total,
+): Promise<void> {
+  const owners =
+    owner === undefined ? (await holdings(access)).map((holding) => holding.owner) : [toColumn(owner)];
+  for (const each of owners) {
+    if (bytesOf(access.connection, each) <= bytes) {
+      if (owner === undefined) return;
+      continue;
+    }
+    await shrinkOwner(access, each, () => bytesOf(access.connection, each) > bytes, total);
+  }
+}
+
+/** The file is larger than what is counted, so the bound on the file becomes a bound on what is counted, until it fits. */
+async function shrinkStore(access: Access, maxBytes: number, total: Total): Promise<void> {
+  const { connection } = access;
+  const isOver = () => connection.usedBytes() > maxBytes;
+  for (let before = -1; isOver() && total.jobs + total.events > before; ) {
+    before = total.jobs + total.events;
+    const all = await holdings(access);
+    const counted = all.reduce((sum, { bytes }) => sum + bytes, 0);
+    const share = fairShare(
+      all.map(({ bytes }) => bytes),
+      (maxBytes * counted) / connection.usedBytes(),
+    );
+    for (const { owner, bytes } of all) {
+      if (bytes <= share || !isOver()) break;
+      await shrinkOwner(access, owner, () => bytesOf(connection, owner) > share && isOver(), total);
+    }
+  }
+}
+
+/** Removes what ended first of one owner; without any, the oldest of its events without a job. */
+async function shrinkOwner(
+  access: Access,
+  owner: string,
+  isOver: () => boolean,
+  total: Total,
+): Promise<void> {
+  const { connection } = access;
+  const { statement } = connection;
+  await inBatches(access, total, () => {
+    if (!isOver()) return { jobs: 0, events: 0, more: false };
+    const jobs = statement("firstEnded").all(owner, JOBS_PER_LOOK);
+    if (jobs.length > 0) return removeJobs(connection, jobs, isOver);
+    return removeEntries(connection, statement("firstPublished").all(owner, ROWS_PER_BATCH), isOver);
+  });
+}
+
+/** Story by story, and so many reports in one batch. */
+async function compact(access: Access, endedThroughMs: number, total: Total): Promise<void> {
+  const { statement } = access.connection;
+  await inBatches(access, total, (begin) => {
+    let from = begin;
+    let room = ROWS_PER_BATCH;
+    let events = 0;
+    const jobs = statement("wordyJobs").all(endedThroughMs, room);
+    for (const { owner, job_id: jobId } of jobs) {
+      const rows = statement("reportsOfJob").all(owner!, jobId!, from, ROWS_PER_BATCH);
+      const reports = rows.map((row) => ({ position: Number(row.position), stageKey: row.stage_key }));
+      const idle = findIdle(reports);
+      for (const position of idle) statement("deleteEvent").run(owner!, position);
+      const last = idle.at(-1);
+      if (last !== undefined) {
+        statement("trimJob").run(last, owner!, jobId!);
+        statement("trimOwner").run(owner!, last);
+      }
+      events += idle.length;
+      // Whether the last one may go depends on the one behind it.
+      from = rows.length < ROWS_PER_BATCH ? 0 : (reports.at(-1)?.position ?? 0);
+      if (from === 0) statement("markCompact").run(owner!, jobId!);
+      room -= rows.length + 1;
+      if (from > 0 || room <= 0) break;
+    }
+    return { jobs: 0, events, more: jobs.length > 0, from };
+  });
+}
+
+/** Free pages go back to the disk, a few at a time. */
+async function giveBack(access: Access, total: Total): Promise<void> {
+  const { connection } = access;
+  const free = () => Number(connection.statement("freePages").get()?.freelist_count);
+  await inBatches(access, total, () => {
+    const before = free();
+    if (before > 0) connection.database.exec(`PRAGMA incremental_vacuum(${PAGES_PER_BATCH})`);
+    // A file that was made without it keeps its pages, and uses them again.
+    return { jobs: 0, events: 0, more: free() < before };
+  });
 }
 
 function nextOwner({ read }: Access, after: string): Promise<string | undefined> {
   return read(({ statement }) => statement("nextOwner").get(after)?.owner as string | undefined);
 }
 
-function removeJobs(connection: Connection, endedThroughMs: number): Removed {
-  return removeEach(connection, connection.statement("endedJobs").all(endedThroughMs, JOBS_PER_COMMIT));
-}
-
-/** A few of the jobs that ended first; without any, a few of the oldest events without a job. */
-function removeOldest(connection: Connection): Removed {
-  const { statement } = connection;
-  const rows = statement("firstEnded").all(OLDEST_PER_COMMIT);
-  if (rows.length > 0) return removeEach(connection, rows);
-  return { jobs: 0, events: removeEntries(connection, statement("firstPublished").all(EVENTS_PER_COMMIT)) };
-}
-
-function removeEach({ statement }: Connection, rows: readonly Row[]): Removed {
-  let events = 0;
-  for (const { owner, job_id, position } of rows) {
-    events += Number(statement("deleteEventsOfJob").run(owner!, job_id!).changes);
-    statement("deleteItems").run(owner!, job_id!);
-    statement("deleteDocuments").run(owner!, job_id!);
-    statement("deleteJob").run(owner!, job_id!);
-    statement("trimOwner").run(owner!, position!);
-  }
-  return { jobs: rows.length, events };
-}
-
-function removePublished(connection: Connection, publishedThroughMs: number): number {
-  const rows = connection.statement("oldPublished").all(publishedThroughMs, EVENTS_PER_COMMIT);
-  return removeEntries(connection, rows);
-}
-
-function removeEntries({ statement }: Connection, rows: readonly Row[]): number {
-  for (const { owner, position } of rows) {
-    statement("deleteEvent").run(owner!, position!);
-    statement("trimOwner").run(owner!, position!);
-  }
-  return rows.length;
-}
-
-function removeExpired({ statement }: Connection, nowMs: number): number {
-  return Number(statement("deleteExpired").run(nowMs, EVENTS_PER_COMMIT).changes);
-}
-
-/** Job by job, and of each story so many events in one commit. */
-async function compact({ read, write, connection }: Access, endedThroughMs: number): Promise<number> {
-  const { statement } = connection;
-  let removed = 0;
-  for (;;) {
-    const [job] = await read((reader) => reader.statement("wordyJobs").all(endedThroughMs, 1));
-    if (job === undefined) return removed;
-    const { owner, job_id: jobId } = job;
-    const rows = await read((reader) => reader.statement("reportsOfJob").all(owner!, jobId!));
-    const idle = findIdle(rows.map((row) => ({ position: Number(row.position), stageKey: row.stage_key })));
-    for (let from = 0; from <= idle.length; from += EVENTS_PER_COMMIT) {
-      const batch = idle.slice(from, from + EVENTS_PER_COMMIT);
-      await write(() => {
-        for (const position of batch) statement("deleteEvent").run(owner!, position);
-        const last = batch.at(-1);
-        if (last !== undefined) {
-          statement("trimJob").run(last, owner!, jobId!);
-          statement("trimOwner").run(owner!, last);
-        }
-        if (batch.length < EVENTS_PER_COMMIT) statement("markCompact").run(owner!, jobId!);
-      });
-      removed += batch.length;
-    }
-  }
-}
-
-/** Free pages go back to the disk, a few at a time. */
-async function giveBack({ write, connection }: Access): Promise<void> {
-  const free = () => Number(connection.statement("freePages").get()?.freelist_count);
-  for (let before = free(); before > 0; ) {
-    await write(() => void connection.database.exec(`PRAGMA incremental_vacuum(${PAGES_PER_COMMIT})`));
-    const left = free();
-    // A file that was made without it keeps its pages, and uses them again.
-    if (left >= before) return;
-    before = left;
-  }
-}
-
-async function trimLog(
-  { read, write, connection }: Access,
-  owner: string,
-  keepEvents: number,
-): Promise<number> {
-  const { statement } = connection;
-  const nth = await read((reader) => reader.statement("nthNewest").get(owner, Math.max(0, keepEvents - 1)));
+async function trimLog(access: Access, owner: string, keepEvents: number, total: Total): Promise<void> {
+  const { statement } = access.connection;
+  const nth = await access.read((reader) =>
+    reader.statement("nthNewest").get(owner, Math.max(0, keepEvents - 1)),
+  );
   const bound = keepEvents > 0 ? Number(nth?.position ?? 0) : Number.MAX_SAFE_INTEGER;
-  let from = 0;
-  let removed = 0;
-  for (;;) {
-    const batch = await write(() => {
-      const rows = statement("oldEvents").all(owner, from, bound, EVENTS_PER_COMMIT);
-      const needed = new Map<string, boolean>();
-      let events = 0;
-      for (const { position, job_id: jobId } of rows) {
-        if (typeof jobId === "string") {
-          const isNeeded = needed.get(jobId) ?? statement("jobEnded").get(owner, jobId)?.ended_at === null;
-          needed.set(jobId, isNeeded);
-          if (isNeeded) continue;
-          statement("trimJob").run(position!, owner, jobId);
-        }
-        events += Number(statement("deleteEvent").run(owner, position!).changes);
-        statement("trimOwner").run(owner, position!);
+  await inBatches(access, total, (from) => {
+    let events = 0;
+    const rows = statement("oldEvents").all(owner, from, bound, ROWS_PER_BATCH);
+    const needed = new Map<string, boolean>();
+    for (const { position, job_id: jobId } of rows) {
+      if (typeof jobId === "string") {
+        const isNeeded = needed.get(jobId) ?? statement("jobEnded").get(owner, jobId)?.ended_at === null;
+        needed.set(jobId, isNeeded);
+        if (isNeeded) continue;
+        statement("trimJob").run(position!, owner, jobId);
       }
-      return { events, last: rows.length < EVENTS_PER_COMMIT ? undefined : Number(rows.at(-1)?.position) };
-    });
-    removed += batch.events;
-    if (batch.last === undefined) return removed;
-    from = batch.last;
-  }
+      events += Number(statement("deleteEvent").run(owner, position!).changes);
+      statement("trimOwner").run(owner, position!);
+    }
+    const more = rows.length === ROWS_PER_BATCH;
+    return { jobs: 0, events, more, from: Number(rows.at(-1)?.position ?? from) };
+  });
 }

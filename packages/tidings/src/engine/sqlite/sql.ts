@@ -101,14 +101,16 @@ export const SQL = {
   // Pruning
   deleteExpired: `DELETE FROM tidings_value WHERE rowid IN
     (SELECT rowid FROM tidings_value WHERE expires_at <= ? LIMIT ?)`,
-  firstEnded:
-    "SELECT owner, job_id, position FROM tidings_job WHERE ended_at IS NOT NULL ORDER BY ended_at LIMIT ?",
-  firstPublished:
-    "SELECT owner, position FROM tidings_event WHERE published_at IS NOT NULL ORDER BY published_at LIMIT ?",
+  usage: "SELECT bytes FROM tidings_usage WHERE owner = ?",
+  usages: "SELECT owner, bytes FROM tidings_usage WHERE owner > ? ORDER BY owner LIMIT ?",
+  firstEnded: `SELECT owner, job_id, position FROM tidings_job WHERE owner = ? AND ended_at IS NOT NULL
+    ORDER BY ended_at LIMIT ?`,
+  firstPublished: `SELECT owner, position FROM tidings_event WHERE owner = ? AND published_at IS NOT NULL
+    ORDER BY published_at LIMIT ?`,
   wordyJobs: `SELECT owner, job_id FROM tidings_job WHERE ended_at <= ? AND ended_at IS NOT NULL AND compact = 0
     ORDER BY ended_at LIMIT ?`,
   reportsOfJob: `SELECT position, json_extract(body, '$.stageKey') AS stage_key FROM tidings_event
-    WHERE owner = ? AND job_id = ? AND type = 'job.progress' ORDER BY position`,
+    WHERE owner = ? AND job_id = ? AND position >= ? AND type = 'job.progress' ORDER BY position LIMIT ?`,
   markCompact: "UPDATE tidings_job SET compact = 1 WHERE owner = ? AND job_id = ?",
   pageCount: "PRAGMA page_count",
   freePages: "PRAGMA freelist_count",
@@ -116,8 +118,10 @@ export const SQL = {
   endedJobs: "SELECT owner, job_id, position FROM tidings_job WHERE ended_at <= ? ORDER BY ended_at LIMIT ?",
   deleteJob: "DELETE FROM tidings_job WHERE owner = ? AND job_id = ?",
   deleteDocuments: "DELETE FROM tidings_document WHERE owner = ? AND job_id = ?",
-  deleteItems: "DELETE FROM tidings_item WHERE owner = ? AND job_id = ?",
-  deleteEventsOfJob: "DELETE FROM tidings_event WHERE owner = ? AND job_id = ?",
+  deleteItems: `DELETE FROM tidings_item WHERE rowid IN
+    (SELECT rowid FROM tidings_item WHERE owner = ? AND job_id = ? LIMIT ?)`,
+  deleteEventsOfJob: `DELETE FROM tidings_event WHERE position IN
+    (SELECT position FROM tidings_event WHERE owner = ? AND job_id = ? LIMIT ?)`,
   deleteEvent: "DELETE FROM tidings_event WHERE owner = ? AND position = ?",
   oldPublished:
     "SELECT owner, position FROM tidings_event WHERE published_at <= ? ORDER BY published_at LIMIT ?",

@@ -5,6 +5,7 @@ import { describeClaim } from "./contract/claim.ts";
 import { describeIsolation } from "./contract/isolation.ts";
 import { describeLifetime } from "./contract/lifetime.ts";
 import { describeRead } from "./contract/read.ts";
+import { describeShares } from "./contract/shares.ts";
 import { describeStart } from "./contract/start.ts";
 import { describeTransaction } from "./contract/transaction.ts";
 import { type Contract, createContract, type OpenEngine, type TestFunctions } from "./contract/world.ts";
@@ -17,6 +18,7 @@ const SECTIONS: Readonly<Record<string, (contract: Contract) => void>> = {
   "reading, publishing and listing": describeRead,
   "owners and hostile texts": describeIsolation,
   "bounds of what is kept": describeBounds,
+  "what each owner keeps": describeShares,
   "watching, pruning and closing": describeLifetime,
 };
 

@@ -1,7 +1,7 @@
 /**
  * Bearer tokens that an authorization server signed.
  *
- *   token ──▶ whose issuer? ──▶ signature by that issuer's keys ──▶ audience, times ──▶ AuthInfo { extra: { iss, sub } }
+ *   token ──▶ whose issuer? ──▶ signature by that issuer's keys ──▶ audience, times, kind ──▶ AuthInfo { extra: { iss, sub } }
  *
  * Keys are read when the first token comes, kept for ten minutes, and read again (every 30 seconds at most) when a token
  * names one that is not among them: so an issuer can change its keys at any time. The library that does the cryptography
@@ -11,7 +11,7 @@ import { readFile } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { AuthInfo } from "@modelcontextprotocol/server";
-import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey } from "jose";
+import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey, JWTVerifyResult } from "jose";
 import { systemClock } from "../../engine/system-clock.ts";
 import type { Clock } from "../../model/clock.ts";
 import { TidingsError } from "../../model/error.ts";
@@ -37,6 +37,13 @@ export interface BearerIssuer {
   readonly jwks: URL | string | { readonly keys: readonly object[] };
   /** Which signatures are accepted. Default: RSA, elliptic curves and Edwards curves, as JOSE names them. Never `none`, never a shared secret. */
   readonly algorithms?: readonly string[];
+  /**
+   * Which kinds of token are accepted, by the `typ` of their header; `JWT` includes tokens without one. Default `at+jwt`
+   * and `JWT`, because many issuers do not write RFC 9068's `at+jwt`; of the latter those are refused that say by their
+   * claims that they are ID, refresh or logout tokens. An ID token without any such claim looks like an access token: set
+   * `["at+jwt"]` where the issuer writes it, or an audience that is no client's id.
+   */
+  readonly types?: readonly string[];
   /** By how many seconds the clocks of issuer and server may differ. Default 10. */
   readonly clockToleranceSeconds?: number;
   /** What the token's times are compared with. Default: the machine's clock. */
@@ -59,6 +66,8 @@ const ALGORITHMS: readonly string[] = [
   "Ed25519",
 ];
 
+const TYPES: readonly string[] = ["at+jwt", "JWT"];
+
 /** Failures that speak of the token; all others speak of the issuer's keys, which is an outage. */
 const TOKEN_FAULTS = /^ERR_(?:JWT_|JWS_|JWKS_NO_MATCHING|JWKS_MULTIPLE|JOSE_ALG|JOSE_NOT_SUPPORTED)/;
 
@@ -69,7 +78,7 @@ function loadJose(): Promise<Jose> {
 }
 
 /**
- * Verifies JWT access tokens: signature, issuer, audience and times. `exp` and `sub` must be there.
+ * Verifies JWT access tokens: signature, issuer, audience, times and kind. `exp` and `sub` must be there.
  *
  * The answer has `clientId` (`client_id`, `azp` or the subject), `scopes` (`scope` or `scp`), `expiresAt`, and
  * `extra { iss, sub }`, by which `defaultOwner` names an owner. Opaque tokens need a verifier of your own.
@@ -110,6 +119,13 @@ function checked(options: BearerIssuer): Check {
       `The algorithms of ${issuer} are not public-key signatures: ${JSON.stringify(algorithms)}.`,
     );
   }
+  const { types = TYPES } = options;
+  const kinds = new Set(types.map(kindOf));
+  if (kinds.size === 0 || kinds.has("")) {
+    throw badDefinition(
+      `The types of ${issuer} are ${JSON.stringify(types)}, but must be names such as at+jwt.`,
+    );
+  }
   const source = sourceOf(jwks);
   let keys: JWTVerifyGetKey | undefined;
   return async (jose, token) => {
@@ -123,13 +139,13 @@ function checked(options: BearerIssuer): Check {
       requiredClaims: ["exp", "sub"],
     };
     try {
-      return (await jose.jwtVerify(token, keys, rules)).payload;
+      return ofKind(kinds, await jose.jwtVerify(token, keys, rules));
     } catch (error) {
       if (!(error instanceof jose.errors.JWKSMultipleMatchingKeys)) throw error;
       // While keys are changed, a token without a key's name may be signed by any of them.
       for await (const key of error) {
         try {
-          return (await jose.jwtVerify(token, key, rules)).payload;
+          return ofKind(kinds, await jose.jwtVerify(token, key, rules));
         } catch (attempt) {
           if (!(attempt instanceof jose.errors.JWSSignatureVerificationFailed)) throw attempt;
         }
@@ -137,6 +153,50 @@ function checked(options: BearerIssuer): Check {
       throw error;
     }
   };
+}
+
+/** Media types mean the same in capitals, and with `application/`. */
+function kindOf(type: string): string {
+  return type.toLowerCase().replace(/^application\//, "");
+}
+
+/** The claims of a token of an accepted kind. */
+function ofKind(
+  kinds: ReadonlySet<string>,
+  { protectedHeader: { typ = "JWT" }, payload }: JWTVerifyResult,
+): JWTPayload {
+  const kind = kindOf(String(typ));
+  if (!kinds.has(kind)) throw notAccepted("its type is not that of an access token");
+  // A token that is no more than a JWT may be one for something else.
+  const other = kind === "jwt" ? otherKindOf(payload) : undefined;
+  if (other !== undefined) throw notAccepted(`it is ${other}, not an access token`);
+  return payload;
+}
+
+/** Claims of OpenID Connect that only tokens for something else have; some issuers also say the kind outright. */
+function otherKindOf({
+  typ,
+  token_use,
+  nonce,
+  at_hash,
+  c_hash,
+  s_hash,
+  events,
+}: JWTPayload): string | undefined {
+  const named = [typ, token_use].find((name) => typeof name === "string");
+  switch (named === undefined ? undefined : kindOf(named as string)) {
+    case "id":
+      return "an ID token";
+    case "refresh":
+    case "offline":
+      return "a refresh token";
+    case "logout":
+      return "a logout token";
+  }
+  if (events !== undefined) return "a logout token or another event";
+  if ([at_hash, c_hash, s_hash].some((claim) => claim !== undefined)) return "an ID token";
+  // Some issuers repeat the sign-in's nonce in access tokens that say what they are.
+  return nonce !== undefined && named === undefined ? "an ID token" : undefined;
 }
 
 type KeySource = URL | { readonly keys: readonly object[] };

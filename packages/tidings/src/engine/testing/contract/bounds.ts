@@ -239,6 +239,43 @@ export function describeBounds({ test }: Contract): void {
     );
   });
 
+  test("a long story is compacted and removed like a short one", async ({
+    engine,
+    clock,
+    running,
+    run,
+    apply,
+    story,
+  }) => {
+    const record = await running();
+    const { jobId } = record.job;
+    for (const [stageKey, first] of [
+      ["parse", 1],
+      ["match", 40],
+    ] as const) {
+      const reports = Array.from({ length: 300 }, (_, index) => at(first + index / 10, stageKey));
+      await run(record, { type: "progress", reports });
+    }
+    for (let count = 0; count < 200; count += 1) {
+      await apply(record, { write: (transaction) => transaction.append("gifts", [count]) });
+    }
+    await run(record, COMPLETE);
+    clock.advance(HOUR_MS);
+    assert.deepEqual(await engine.prune({ compactAfterMs: HOUR_MS }), { jobs: 0, events: 598 });
+    assert.deepEqual(
+      (await story(jobId)).map(({ event }) => ("percentage" in event ? event.percentage : event.type)),
+      ["job.created", "job.started", 30.9, 69.9, "job.completed"],
+    );
+    const long = await running();
+    const reports = Array.from({ length: 700 }, (_, index) => at(1 + index / 10, "parse"));
+    await run(long, { type: "progress", reports });
+    await run(long, COMPLETE);
+    clock.advance(1);
+    assert.deepEqual(await engine.prune({ olderThanMs: 1 }), { jobs: 2, events: 5 + 703 });
+    assert.deepEqual(await story(), []);
+    assert.equal((await engine.items(ALICE, jobId, "gifts", 0, 1)).total, 0);
+  });
+
   test("a job that goes on keeps its whole story", async ({ engine, clock, running, run }) => {
     const record = await running();
     for (const percentage of [1, 5, 10])
