@@ -1,8 +1,8 @@
 /** A digest of JSON that does not depend on the order of keys. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 
 export function digestOf(value: unknown): string {
-  return createHash("sha256").update(canonicalJson(value)).digest("base64url");
+  return hash("sha256", canonicalJson(value), "base64url");
 }
 
 /** JSON with sorted keys, as JSON.stringify would understand the value. */

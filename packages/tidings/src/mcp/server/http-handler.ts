@@ -19,10 +19,12 @@ import {
   InMemoryServerEventBus,
   isJsonContentType,
   isLegacyRequest,
+  PROTOCOL_VERSION_META_KEY,
 } from "@modelcontextprotocol/server";
 import { systemClock, systemRandom } from "../../engine/system-clock.ts";
 import type { Clock, Random } from "../../model/clock.ts";
 import { TidingsError } from "../../model/error.ts";
+import { isRecord } from "../../model/schema.ts";
 import { printError } from "../../runtime/print-error.ts";
 import type { Tidings } from "../../runtime/tidings.ts";
 import { INVALID_PARAMS, isHidden, toRpcError, toTidingsError } from "../error.ts";
@@ -240,7 +242,7 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
       body = read.value;
     }
     const webRequest = toWebRequest(req, target, signal);
-    if (req.method !== "POST" || (await isLegacyRequest(webRequest, body))) {
+    if (req.method !== "POST" || (!isEnveloped(body) && (await isLegacyRequest(webRequest, body)))) {
       return sessions.serve({ req, res, webRequest, body, owner, authInfo });
     }
     const extra = authInfo === undefined ? {} : { authInfo };
@@ -291,6 +293,16 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
       return closing;
     },
   };
+}
+
+/**
+ * Whether a body is a request in the envelope of 2026-07-28 beyond doubt. Most are, and the SDK, which has the word on the
+ * others, reads a message with three schemas before it knows.
+ */
+function isEnveloped(body: unknown): boolean {
+  if (!isRecord(body) || "result" in body || "error" in body || body.method === "initialize") return false;
+  const meta = isRecord(body.params) ? body.params._meta : undefined;
+  return isRecord(meta) && PROTOCOL_VERSION_META_KEY in meta;
 }
 
 function isModern(req: IncomingMessage): boolean {

@@ -10,9 +10,13 @@ import { toResourceError } from "./resource-error.ts";
 
 const JSON_TYPE = "application/json";
 
+// Read once: a server is made for each request of 2026-07-28.
+const JOB = new ResourceTemplate("job://{jobId}", { list: undefined });
+const RESULT = new ResourceTemplate("job://{jobId}/result", { list: undefined });
+
 /** Registers both resources, and `resources/subscribe` unless the server handles that already. */
 export function registerJobResources(jobServer: JobServer): void {
-  const { server, tidings, session, report } = jobServer;
+  const { server, tidings, report } = jobServer;
 
   async function answering<T>(uri: string, work: () => Promise<T>): Promise<T> {
     try {
@@ -25,18 +29,18 @@ export function registerJobResources(jobServer: JobServer): void {
 
   function register(
     name: string,
-    template: string,
+    template: ResourceTemplate,
     metadata: { title: string; description: string },
     read: (owner: string, jobId: string, uri: string) => Promise<unknown>,
   ): void {
     server.registerResource(
       name,
-      new ResourceTemplate(template, { list: undefined }),
+      template,
       { ...metadata, mimeType: JSON_TYPE },
       (uri, variables, context): Promise<ReadResourceResult> =>
         answering(uri.href, async () => {
           const owner = ownerIn(jobServer, context);
-          await session.offer(context, owner);
+          await jobServer.session.offer(context, owner);
           const value = await read(owner, String(variables.jobId), uri.href);
           return { contents: [{ uri: uri.href, mimeType: JSON_TYPE, text: JSON.stringify(value ?? null) }] };
         }),
@@ -45,14 +49,14 @@ export function registerJobResources(jobServer: JobServer): void {
 
   register(
     "job",
-    "job://{jobId}",
+    JOB,
     { title: "A job", description: "How a job stands: the same as get_job answers." },
     (owner, jobId) => tidings.get(owner, jobId),
   );
 
   register(
     "job-result",
-    "job://{jobId}/result",
+    RESULT,
     {
       title: "A job's result",
       description: "What a completed job returned, as JSON. Before the end: the error JOB_NOT_ENDED.",
@@ -82,12 +86,12 @@ export function registerJobResources(jobServer: JobServer): void {
   connection.registerCapabilities({ resources: { subscribe: true } });
   connection.setRequestHandler("resources/subscribe", ({ params: { uri } }, context) =>
     answering(uri, async () => {
-      await session.subscribe(ownerIn(jobServer, context), uri);
+      await jobServer.session.subscribe(ownerIn(jobServer, context), uri);
       return {};
     }),
   );
   connection.setRequestHandler("resources/unsubscribe", ({ params: { uri } }) => {
-    session.unsubscribe(uri);
+    jobServer.session.unsubscribe(uri);
     return {};
   });
 }

@@ -11,6 +11,7 @@ import type { OwnerOf } from "./owner.ts";
 import { checkPolls } from "./poll-limit.ts";
 import type { SessionEvents } from "./session-events.ts";
 import { toAnswer, toErrorAnswer } from "./tool-answer.ts";
+import type { AdvertisedSchema } from "./tool-input.ts";
 import {
   advertise,
   CANCEL_JOB_INPUT,
@@ -41,10 +42,11 @@ export interface Caller {
   readonly context: ServerContext;
 }
 
-export interface ToolOptions {
+/** What a tool says of itself. */
+export interface ToolDescription {
   readonly title: string | undefined;
   readonly description: string | undefined;
-  readonly inputSchema: object;
+  readonly inputSchema: AdvertisedSchema;
   readonly annotations: ToolAnnotations;
   readonly meta: Record<string, unknown> | undefined;
   /** The answer names a job of the caller: a token for it goes along, where only apps look and no model. */
@@ -60,14 +62,13 @@ export function ownerIn({ ownerOf }: JobServer, context: ServerContext): string 
 export function registerTool(
   jobServer: JobServer,
   name: string,
-  { title, description, inputSchema, annotations, meta, grantsJob = false }: ToolOptions,
+  { title, description, inputSchema, annotations, meta, grantsJob = false }: ToolDescription,
   call: (args: Readonly<Record<string, unknown>>, caller: Caller) => Promise<object>,
 ): void {
-  const { session, report } = jobServer;
   jobServer.server.registerTool(
     name,
     {
-      inputSchema: advertise(inputSchema),
+      inputSchema,
       annotations,
       ...(title === undefined ? {} : { title }),
       ...(description === undefined ? {} : { description }),
@@ -76,13 +77,13 @@ export function registerTool(
     async (args, context): Promise<CallToolResult> => {
       try {
         const owner = ownerIn(jobServer, context);
-        await session.offer(context, owner);
+        await jobServer.session.offer(context, owner);
         const content = await call(args, { owner, context });
         // Without a sign-in a browser needs no token either.
         const isSignedIn = context.http?.authInfo !== undefined;
         return toAnswer(content, grantsJob && isSignedIn ? tokenMeta(jobServer, owner, content) : undefined);
       } catch (error) {
-        if (isHidden(error)) report(error);
+        if (isHidden(error)) jobServer.report(error);
         return toErrorAnswer(error);
       }
     },
@@ -94,22 +95,35 @@ function tokenMeta({ tidings, clock }: JobServer, owner: string, content: object
   return { [JOB_TOKEN_META_KEY]: createJobTokens(tidings, clock).mint(owner, jobId) };
 }
 
-/** Registers the shared tools. */
-export function registerJobTools(jobServer: JobServer): void {
-  const { tidings, session } = jobServer;
+/** A tool that every server with jobs has. They are made once: a server is made for each request of 2026-07-28. */
+interface SharedTool extends ToolDescription {
+  readonly name: string;
+  readonly call: (
+    jobServer: JobServer,
+    args: Readonly<Record<string, unknown>>,
+    caller: Caller,
+  ) => Promise<object>;
+}
 
-  function register<Schema extends ObjectSchema>(
-    name: string,
-    inputSchema: Schema,
-    options: Omit<ToolOptions, "inputSchema" | "meta"> & Partial<Pick<ToolOptions, "meta">>,
-    call: (args: Infer<Schema>, caller: Caller) => Promise<object>,
-  ): void {
-    registerTool(jobServer, name, { meta: undefined, ...options, inputSchema }, async (args, caller) =>
-      call(readArguments(inputSchema, args), caller),
-    );
-  }
+function sharedTool<Schema extends ObjectSchema>(
+  name: string,
+  input: Schema,
+  description: Omit<ToolDescription, "inputSchema" | "meta"> & Partial<Pick<ToolDescription, "meta">>,
+  call: (jobServer: JobServer, args: Infer<Schema>, caller: Caller) => Promise<object>,
+): SharedTool {
+  return {
+    name,
+    meta: undefined,
+    ...description,
+    inputSchema: advertise(input),
+    async call(jobServer, args, caller) {
+      return call(jobServer, readArguments(input, args), caller);
+    },
+  };
+}
 
-  register(
+const SHARED_TOOLS: readonly SharedTool[] = [
+  sharedTool(
     "get_job",
     GET_JOB_INPUT,
     {
@@ -119,13 +133,13 @@ export function registerJobTools(jobServer: JobServer): void {
       grantsJob: true,
       annotations: { readOnlyHint: true, openWorldHint: false },
     },
-    async ({ jobId }, { owner }) => {
-      checkPolls(tidings, jobServer.clock, owner);
+    async ({ tidings, clock }, { jobId }, { owner }) => {
+      checkPolls(tidings, clock, owner);
       return tidings.get(owner, jobId);
     },
-  );
+  ),
 
-  register(
+  sharedTool(
     "get_job_events",
     GET_JOB_EVENTS_INPUT,
     {
@@ -134,8 +148,7 @@ export function registerJobTools(jobServer: JobServer): void {
       annotations: { readOnlyHint: true, openWorldHint: false },
       meta: { ui: { visibility: ["app"] } },
     },
-    async (request, { owner, context }) => {
-      const { clock, server } = jobServer;
+    async ({ tidings, clock, server }, request, { owner, context }) => {
       checkPolls(tidings, clock, owner);
       const answer = await readJobEvents(tidings, owner, request, { clock, signal: context.mcpReq.signal });
       const { jobId } = request;
@@ -143,9 +156,9 @@ export function registerJobTools(jobServer: JobServer): void {
       noteReader(tidings, clock, { owner, jobId, name, cursor: answer.cursor });
       return answer;
     },
-  );
+  ),
 
-  register(
+  sharedTool(
     "cancel_job",
     CANCEL_JOB_INPUT,
     {
@@ -154,11 +167,11 @@ export function registerJobTools(jobServer: JobServer): void {
         "Stops a job and answers how it stands then. A job that has ended already keeps its ending.",
       annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
     },
-    ({ jobId, reason }, { owner }) =>
+    ({ tidings }, { jobId, reason }, { owner }) =>
       tidings.cancel(owner, jobId, { canceledBy: "user", ...(reason === undefined ? {} : { reason }) }),
-  );
+  ),
 
-  register(
+  sharedTool(
     "retry_job",
     RETRY_JOB_INPUT,
     {
@@ -173,14 +186,14 @@ export function registerJobTools(jobServer: JobServer): void {
         openWorldHint: false,
       },
     },
-    async ({ jobId }, { owner, context }) => {
+    async ({ tidings, session }, { jobId }, { owner, context }) => {
       const started = await tidings.retry(owner, jobId);
       session.follow(context, owner, started.jobId, started.cursor);
       return started;
     },
-  );
+  ),
 
-  register(
+  sharedTool(
     "list_my_jobs",
     LIST_MY_JOBS_INPUT,
     {
@@ -189,6 +202,13 @@ export function registerJobTools(jobServer: JobServer): void {
         "Lists your jobs, newest first, by page; can be narrowed to a status or to a correlationId.",
       annotations: { readOnlyHint: true, openWorldHint: false },
     },
-    ({ limit = 20, ...request }, { owner }) => tidings.list(owner, { ...request, limit }),
-  );
+    ({ tidings }, { limit = 20, ...request }, { owner }) => tidings.list(owner, { ...request, limit }),
+  ),
+];
+
+/** Registers the shared tools. */
+export function registerJobTools(jobServer: JobServer): void {
+  for (const tool of SHARED_TOOLS) {
+    registerTool(jobServer, tool.name, tool, (args, caller) => tool.call(jobServer, args, caller));
+  }
 }

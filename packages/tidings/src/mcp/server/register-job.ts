@@ -12,8 +12,9 @@ import type { JobServer } from "./job-tools.ts";
 import { ownerIn, registerJobTools, registerTool } from "./job-tools.ts";
 import type { OwnerOf } from "./owner.ts";
 import { defaultOwner } from "./owner.ts";
+import type { SessionEvents } from "./session-events.ts";
 import { createSessionEvents } from "./session-events.ts";
-import { readStartArguments, startSchemaOf, validateArguments } from "./tool-input.ts";
+import { advertise, advertiseStart, readStartArguments, validateArguments } from "./tool-input.ts";
 
 /** How a job becomes a tool. */
 export interface RegisterJobOptions<Args, Input> {
@@ -61,7 +62,7 @@ export function registerJob<Input, Output, Args = Output>(
 ): void {
   const { tool, prepare } = options;
   const input = (options.input ?? job.input) as StandardSchema<unknown, Args>;
-  const inputSchema = startSchemaOf(input, tool);
+  const inputSchema = advertiseStart(input, tool);
   const jobServer = jobServerOf(server, tidings, options);
 
   async function toInput(own: Readonly<Record<string, unknown>>, owner: string): Promise<Input> {
@@ -121,7 +122,7 @@ export function registerJobTool<Args>(
 ): void {
   const { tool, input, title, description, meta, annotations = { readOnlyHint: true } } = options;
   const jobServer = withJobs(server, `The tool "${tool}"`);
-  const inputSchema = jsonSchemaOf(input, "input") ?? { type: "object" };
+  const inputSchema = advertise(jsonSchemaOf(input, "input") ?? { type: "object" });
   registerTool(jobServer, tool, { title, description, inputSchema, annotations, meta }, (raw, { owner }) =>
     call(validateArguments(input, raw, tool), { owner }),
   );
@@ -207,6 +208,7 @@ function jobServerOf(
     if (onerror === undefined) jobServer.onError(error, "an MCP server's jobs");
     else onerror(error instanceof Error ? error : new Error(String(error)));
   };
+  let session: SessionEvents | undefined;
   const jobServer: JobServer = {
     server,
     tidings,
@@ -214,7 +216,10 @@ function jobServerOf(
     ownerOf: owner ?? defaultOwner,
     clock: systemClock,
     onError: printError,
-    session: createSessionEvents(server, tidings, report),
+    get session() {
+      session ??= createSessionEvents(server, tidings, report);
+      return session;
+    },
     report,
   };
   server.server.registerCapabilities({

@@ -79,8 +79,10 @@ export const GET_JOB_EVENTS_INPUT = object(
   },
 );
 
-/** A schema for the SDK: this JSON Schema, and no validation. */
-export function advertise(jsonSchema: object): StandardSchemaWithJSON<unknown, Record<string, unknown>> {
+/** A schema for the SDK that says what a tool takes, and validates nothing. */
+export type AdvertisedSchema = StandardSchemaWithJSON<unknown, Record<string, unknown>>;
+
+export function advertise(jsonSchema: object): AdvertisedSchema {
   const json = () => ({ ...jsonSchema });
   return {
     "~standard": {
@@ -102,8 +104,24 @@ export function readArguments<Schema extends ObjectSchema>(
   return args as Infer<Schema>;
 }
 
-/** The JSON Schema of a tool that starts a job: the input's own, and the two fields of every start. */
-export function startSchemaOf(input: StandardSchema, tool: string): Record<string, unknown> {
+/** By the job's input. It stays the same, while a server is made for each request of 2026-07-28. */
+const startSchemas = new WeakMap<StandardSchema, AdvertisedSchema>();
+
+/**
+ * What a tool that starts a job advertises: the input's own fields, and the two of every start.
+ *
+ * @throws TidingsError BAD_DEFINITION when the input uses the name of one of the two.
+ */
+export function advertiseStart(input: StandardSchema, tool: string): AdvertisedSchema {
+  let schema = startSchemas.get(input);
+  if (schema === undefined) {
+    schema = advertise(toStartSchema(input, tool));
+    startSchemas.set(input, schema);
+  }
+  return schema;
+}
+
+function toStartSchema(input: StandardSchema, tool: string): object {
   const own = jsonSchemaOf(input, "input") ?? {};
   const properties = isRecord(own.properties) ? own.properties : {};
   for (const name of Object.keys(START_FIELDS.properties)) {
