@@ -2,11 +2,9 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { McpServer } from "@modelcontextprotocol/server";
+import { createTidings, defineJob } from "tidings";
+import { createHttpHandler, registerJob } from "tidings/mcp";
 import { z } from "zod";
-import { createHttpHandler } from "../packages/tidings/src/mcp/server/http-handler.ts";
-import { registerJob } from "../packages/tidings/src/mcp/server/register-job.ts";
-import { createTidings } from "../packages/tidings/src/runtime/create-tidings.ts";
-import { defineJob } from "../packages/tidings/src/runtime/define-job.ts";
 
 const work = defineJob("work", {
   input: z.object({ names: z.array(z.string()) }),

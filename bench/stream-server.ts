@@ -5,10 +5,8 @@
 import { createServer, type ServerResponse } from "node:http";
 import { setTimeout as pause, setImmediate as turn } from "node:timers/promises";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createHttpHandler } from "../packages/tidings/src/mcp/server/http-handler.ts";
-import { forward, signalOf, toWebRequest } from "../packages/tidings/src/mcp/server/http-message.ts";
-import type { TidingsEvent } from "../packages/tidings/src/model/event.ts";
-import { createTidings } from "../packages/tidings/src/runtime/create-tidings.ts";
+import { createTidings, type TidingsEvent } from "tidings";
+import { createHttpHandler } from "tidings/mcp";
 
 export type Kind = "tidings" | "raw" | "sdk";
 
@@ -112,7 +110,19 @@ async function openSdk(): Promise<{ server: Server; listen(port: (port: number) 
     const chunks: Buffer[] = [];
     for await (const chunk of req) chunks.push(chunk);
     const parsedBody = JSON.parse(Buffer.concat(chunks).toString());
-    await forward(await handler.fetch(toWebRequest(req, "/mcp", signalOf(res)), { parsedBody }), res);
+    const left = new AbortController();
+    res.once("close", () => left.abort());
+    const headers = Object.entries(req.headers).map(([name, value]): [string, string] => [
+      name,
+      String(value),
+    ]);
+    const init = { method: "POST", headers, signal: left.signal };
+    const answer = await handler.fetch(new Request(`http://${req.headers.host}/mcp`, init), { parsedBody });
+    res.writeHead(answer.status, Object.fromEntries(answer.headers));
+    for await (const chunk of answer.body ?? []) {
+      if (!res.write(chunk)) await drained(res);
+    }
+    res.end();
   });
   return {
     listen: (ready) => http.listen(0, "127.0.0.1", () => ready((http.address() as { port: number }).port)),
@@ -131,6 +141,18 @@ async function openSdk(): Promise<{ server: Server; listen(port: (port: number) 
       },
     },
   };
+}
+
+function drained(res: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      res.off("drain", done);
+      res.off("close", done);
+      resolve();
+    };
+    res.once("drain", done);
+    res.once("close", done);
+  });
 }
 
 const [kind, store] = process.argv.slice(2) as [Kind, string];

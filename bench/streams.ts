@@ -139,7 +139,7 @@ async function idle(folder: string, report: Report): Promise<void> {
     const before = await memoryOf(server);
     const readers = await openReaders({ port: server.port, count: streams, request });
     const each = ((await memoryOf(server)) - before) / streams / 1_024;
-    report("an idle stream", name, each, "KiB", name === "our event stream" ? { atMost: 25 } : {});
+    report("an idle stream", name, each, "KiB", kind === "tidings" ? { atMost: 25 } : {});
     readers.close();
     warm.close();
     server.stop();

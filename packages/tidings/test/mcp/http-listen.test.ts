@@ -365,7 +365,12 @@ describe("subscriptions/listen of 2026-07-28", () => {
     const small = await createWorld({ maxStreamsPerOwner: 1, bus: counted, wrap: together });
     const answers = await Promise.all(
       ["a", "b"].map((id) =>
-        modern(small.url, "subscriptions/listen", { notifications: { [JOBS]: {} } }, { id }),
+        modern(
+          small.url,
+          "subscriptions/listen",
+          { notifications: { resourceSubscriptions: ["resource:feed"] } },
+          { id },
+        ),
       ),
     );
     const refused = answers.filter(({ headers }) => headers.get("content-type") === "application/json");

@@ -230,7 +230,6 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
       const message = "MCP 2026-07-28 has no sessions: send requests by POST.";
       return sendRpcError(res, 405, { code: -32000, message }, null, { Allow: "POST" });
     }
-    const signal = signalOf(res);
     let body: unknown;
     if (req.method === "POST") {
       if (!isJsonContentType(req.headers["content-type"])) {
@@ -241,13 +240,14 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
       if (read.outcome !== "read") return refuseBody(res, read, maxBodyBytes);
       body = read.value;
     }
-    const webRequest = toWebRequest(req, target, signal);
+    const listen = asListen(body);
+    // A listen is judged at once, and then lasts for days: nothing of its request is to stay.
+    const webRequest = toWebRequest(req, target, listen === undefined ? signalOf(res) : undefined);
     if (req.method !== "POST" || (!isEnveloped(body) && (await isLegacyRequest(webRequest, body)))) {
       return sessions.serve({ req, res, webRequest, body, owner, authInfo });
     }
     const extra = authInfo === undefined ? {} : { authInfo };
     const ask = (parsedBody: unknown) => modern.fetch(webRequest, { ...extra, parsedBody });
-    const listen = asListen(body);
     if (listen === undefined) return forward(await ask(body), res);
     const judgement = await judgeListen(body, ask);
     if (judgement.verdict === "refused") return forward(judgement.answer, res);
@@ -255,7 +255,7 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
     access.endAfter(identity, res);
     return serveListen(
       { res, owner, ...listen, server: { capabilities, info: judgement.info } },
-      { tidings, streams, bus, clock, random, heartbeatMs, onError },
+      { tidings, streams, bus, clock, random, onError },
     );
   }
 

@@ -93,13 +93,13 @@ function readText(req: IncomingMessage, maxBytes: number): Promise<string | unde
 }
 
 /** The request as the SDK wants it. Its body is not in it: that goes beside it, parsed. */
-export function toWebRequest(req: IncomingMessage, path: string, signal: AbortSignal): Request {
+export function toWebRequest(req: IncomingMessage, path: string, signal?: AbortSignal): Request {
   const headers = new Headers();
   for (const [name, value] of Object.entries(req.headers)) {
     if (value === undefined || name.startsWith(":")) continue;
     headers.set(name, Array.isArray(value) ? value.join(", ") : value);
   }
-  return new Request(urlOf(req, path), { method: req.method ?? "GET", headers, signal });
+  return new Request(urlOf(req, path), { method: req.method ?? "GET", headers, signal: signal ?? null });
 }
 
 function urlOf(req: IncomingMessage, path: string): URL {

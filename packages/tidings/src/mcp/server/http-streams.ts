@@ -7,8 +7,10 @@ import { openSse } from "./sse.ts";
 
 export interface StreamOpening {
   readonly opening?: SseFrame;
-  /** The last frame when the server stops. */
-  readonly farewell?: SseFrame;
+  /** The last text when the server stops, as `formatFrame` gives it. */
+  readonly farewell?: string;
+  /** What is sent instead of silence, as `formatFrame` gives it. Default: a comment. */
+  readonly heartbeat?: () => string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -30,7 +32,7 @@ export interface StreamsOptions {
 
 export function createStreams(options: StreamsOptions): Streams {
   const { clock, heartbeatMs, stallMs, maxStreamsPerOwner } = options;
-  const open = new Map<SseStream, SseFrame | undefined>();
+  const open = new Map<SseStream, string | undefined>();
   const perOwner = new Map<string, number>();
 
   function add(owner: string, step: 1 | -1): void {
@@ -48,15 +50,9 @@ export function createStreams(options: StreamsOptions): Streams {
         { hint: "Close one of them first.", data: { limit: maxStreamsPerOwner, retryAfterMs: 5_000 } },
       );
     },
-    open(owner, res, { opening, farewell, headers } = {}) {
+    open(owner, res, { farewell, ...opening } = {}) {
       streams.check(owner);
-      const stream = openSse(res, {
-        clock,
-        heartbeatMs,
-        stallMs,
-        ...(opening === undefined ? {} : { opening }),
-        ...(headers === undefined ? {} : { headers }),
-      });
+      const stream = openSse(res, { clock, heartbeatMs, stallMs, ...opening });
       open.set(stream, farewell);
       add(owner, 1);
       void stream.closed.then(() => {

@@ -37,7 +37,7 @@ import {
   toResourceUpdate,
 } from "../wire/2026-07-28.ts";
 import { snapshotsOf } from "./gap-snapshots.ts";
-import { startHeartbeat } from "./heartbeat.ts";
+import { createHeartbeat } from "./heartbeat.ts";
 import { sendRpcError } from "./http-message.ts";
 import type { Streams } from "./http-streams.ts";
 import { jobIdOf, jobUriOf } from "./job-uri.ts";
@@ -60,72 +60,86 @@ export interface ListenOptions {
   readonly bus: ServerEventBus;
   readonly clock: Clock;
   readonly random: Random;
-  readonly heartbeatMs: number;
   readonly onError: (error: unknown, during: string) => void;
 }
 
 /** Serves one listen request until its client leaves or the server stops. Headers and envelope were judged before. */
-export async function serveListen(request: ListenRequest, options: ListenOptions): Promise<void> {
-  const { res, owner, id, server } = request;
-  const { tidings, streams, onError } = options;
-  const farewell = toCompletion(id, server.info);
-  let honoured: ListenFilter;
-  let start: string;
-  let stream: SseStream;
-  try {
-    streams.check(owner);
-    const filter = readFilter(request.filter);
-    const after = filter[JOBS_FILTER_KEY]?.after;
-    // Read before anything is answered: a cursor that cannot be honoured must not become a stream.
-    if (after !== undefined) await tidings.read({ owner, jobIds: [], after, limit: 1 });
-    honoured = await honour(filter, owner, tidings, server.capabilities);
-    // Taken before the acknowledgement: whatever happens from then on is told.
-    start = await tidings.head(owner);
-    const acknowledged = {
-      method: "notifications/subscriptions/acknowledged",
-      params: { notifications: honoured },
-    };
-    stream = streams.open(owner, res, { opening: toFrame(acknowledged, id), farewell });
-  } catch (error) {
+export function serveListen(request: ListenRequest, options: ListenOptions): Promise<void> {
+  const { res, id } = request;
+  const { onError } = options;
+  // No `await`: a listen may take days, and of its request only this much is kept.
+  return listen(request, options).catch((error) => {
     if (isHidden(error)) onError(error, "subscriptions/listen");
     sendRpcError(res, 200, toRpcError(error), id);
-    return;
-  }
-  const bus = listenToBus(options.bus, honoured);
+  });
+}
+
+interface Listening extends Pick<ListenOptions, "tidings" | "bus" | "onError"> {
+  readonly owner: string;
+  readonly id: RequestId;
+  readonly honoured: ListenFilter;
+  readonly stream: SseStream;
+  /** The owner's newest cursor before the acknowledgement. */
+  readonly start: string;
+  /** How far our own filter was told. */
+  readonly told: { cursor: string };
+}
+
+/** Opens the stream with the acknowledgement, and tells. @throws TidingsError when nothing was sent. */
+async function listen(
+  { res, owner, id, server, filter: asked }: ListenRequest,
+  { tidings, streams, bus, clock, random, onError }: ListenOptions,
+): Promise<void> {
+  streams.check(owner);
+  const filter = readFilter(asked);
+  const after = filter[JOBS_FILTER_KEY]?.after;
+  // Read before anything is answered: a cursor that cannot be honoured must not become a stream.
+  if (after !== undefined) await tidings.read({ owner, jobIds: [], after, limit: 1 });
+  const honoured = await honour(filter, owner, tidings, server.capabilities);
+  // Taken before the acknowledgement: whatever happens from then on is told.
+  const start = await tidings.head(owner);
+  const told = { cursor: after ?? start };
+  const acknowledged = {
+    method: "notifications/subscriptions/acknowledged",
+    params: { notifications: honoured },
+  };
+  const farewell = toCompletion(id, server.info);
+  const beat = () =>
+    formatFrame(toFrame(toEventNotification(createHeartbeat({ clock, random }, told.cursor)), id));
+  const stream = streams.open(owner, res, {
+    opening: toFrame(acknowledged, id),
+    farewell,
+    ...(honoured[JOBS_FILTER_KEY] === undefined ? {} : { heartbeat: beat }),
+  });
   if (Object.keys(honoured).length === 0) stream.end(farewell);
-  const listening: Listening = { ...options, owner, id, stream, start };
+  return tell({ tidings, bus, onError, owner, id, honoured, stream, start, told });
+}
+
+async function tell(listening: Listening): Promise<void> {
+  const { honoured, stream, onError } = listening;
   const { resourceSubscriptions: uris, [JOBS_FILTER_KEY]: jobs } = honoured;
   try {
     await Promise.all([
       ...(uris === undefined ? [] : [tellResources(listening, uris)]),
       ...(jobs === undefined ? [] : [tellJobs(listening, jobs)]),
-      bus.forwardTo(listening),
+      ...(isOnBus(honoured) ? [tellBus(listening)] : []),
     ]);
   } catch (error) {
     onError(error, "subscriptions/listen");
     // Without the final result: the client sees a drop and listens again from its cursor.
     stream.end();
-  } finally {
-    bus.close();
   }
   await stream.closed;
 }
 
-interface Listening extends ListenOptions {
-  readonly owner: string;
-  readonly id: RequestId;
-  readonly stream: SseStream;
-  /** The owner's newest cursor before the acknowledgement. */
-  readonly start: string;
-}
-
 /** The final message of a listen that ends in good order. */
-function toCompletion(id: RequestId, info: Implementation | undefined): SseFrame {
+function toCompletion(id: RequestId, info: Implementation | undefined): string {
   const _meta = {
     [SUBSCRIPTION_ID_META_KEY]: id,
     ...(info === undefined ? {} : { [SERVER_INFO_META_KEY]: info }),
   };
-  return { event: "message", data: { jsonrpc: "2.0", id, result: { resultType: "complete", _meta } } };
+  const result = { resultType: "complete", _meta };
+  return formatFrame({ event: "message", data: { jsonrpc: "2.0", id, result } });
 }
 
 function toFrame(notification: WireNotification, id: RequestId): SseFrame {
@@ -147,38 +161,25 @@ async function tellResources(listening: Listening, uris: readonly string[]): Pro
   });
 }
 
-/** Events, gaps and heartbeats, for a listen with our own filter. */
-async function tellJobs(listening: Listening, jobs: JobsFilter): Promise<void> {
-  const { tidings, owner, id, stream } = listening;
+/** Events and gaps, for a listen with our own filter. */
+function tellJobs(listening: Listening, jobs: JobsFilter): Promise<void> {
+  const { tidings, owner, id, stream, told } = listening;
   const { after = listening.start, ...filter } = jobs;
-  let cursor = after;
-  const stopHeartbeat = startHeartbeat(
-    listening,
-    () => cursor,
-    (heartbeat) => {
-      // A reader who is behind hears events instead.
-      stream.take([formatFrame(toFrame(toEventNotification(heartbeat), id))]);
+  return pushTo(
+    stream,
+    tidings,
+    { owner, ...filter, after },
+    {
+      toText: (item) => textOf(item, undefined, id),
+      onTold({ cursor }) {
+        told.cursor = cursor;
+      },
+      async gapToFrames(lost) {
+        const snapshots = await snapshotsOf(tidings, owner, filter);
+        return [toFrame(toGapNotification(snapshots, lost), id)];
+      },
     },
   );
-  try {
-    await pushTo(
-      stream,
-      tidings,
-      { owner, ...filter, after },
-      {
-        toText: (item) => textOf(item, undefined, id),
-        onTold(item) {
-          cursor = item.cursor;
-        },
-        async gapToFrames(lost) {
-          const snapshots = await snapshotsOf(tidings, owner, filter);
-          return [toFrame(toGapNotification(snapshots, lost), id)];
-        },
-      },
-    );
-  } finally {
-    stopHeartbeat();
-  }
 }
 
 /** Stands for the id of a listen in a text that all listens share. Random, so that no event can contain it. */
@@ -211,8 +212,13 @@ function urisOf({ event }: Delivery, uris: readonly string[]): readonly string[]
   return uris.filter((uri) => uri === own || uri === event.resourceId);
 }
 
-/** Hears the SDK's bus. What waits for a slow reader is kept once per kind and URI, so it stays bounded. */
-function listenToBus(bus: ServerEventBus, honoured: ListenFilter) {
+/** Whether the SDK's bus can have anything for a listen. Jobs are told from the log only, where their owner is known. */
+function isOnBus({ [JOBS_FILTER_KEY]: _, resourceSubscriptions = [], ...lists }: ListenFilter): boolean {
+  return Object.keys(lists).length > 0 || resourceSubscriptions.some((uri) => jobIdOf(uri) === undefined);
+}
+
+/** Tells what is said on the SDK's bus. What waits for a slow reader is kept once per kind and URI, so it stays bounded. */
+async function tellBus({ bus, honoured, stream, id }: Listening): Promise<void> {
   const pending = new Map<string, WireNotification>();
   let wake = () => {};
   const stopListening = bus.subscribe((event) => {
@@ -221,24 +227,23 @@ function listenToBus(bus: ServerEventBus, honoured: ListenFilter) {
     pending.set(JSON.stringify([notification.method, notification.params.uri]), notification);
     wake();
   });
-  return {
-    close: stopListening,
-    async forwardTo({ stream, id }: Listening): Promise<void> {
-      stream.signal.addEventListener("abort", () => wake());
-      while (!stream.signal.aborted) {
-        const [next] = pending;
-        if (next === undefined) {
-          await new Promise<void>((resolve) => {
-            wake = resolve;
-          });
-          continue;
-        }
-        const [key, notification] = next;
-        pending.delete(key);
-        await stream.send(toFrame(notification, id));
+  stream.signal.addEventListener("abort", () => wake());
+  try {
+    while (!stream.signal.aborted) {
+      const [next] = pending;
+      if (next === undefined) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+        continue;
       }
-    },
-  };
+      const [key, notification] = next;
+      pending.delete(key);
+      await stream.send(toFrame(notification, id));
+    }
+  } finally {
+    stopListening();
+  }
 }
 
 function toBusNotification(event: ServerEvent, honoured: ListenFilter): WireNotification | undefined {

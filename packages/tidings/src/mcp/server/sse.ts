@@ -3,7 +3,7 @@
  *
  *   open ──take──▶ open          as much as the socket takes: whoever tells a log to this stream keeps the rest
  *     │  ──send──▶ open          a send waits while the socket is full
- *     │  ──comment─▶ open        every heartbeat, unless the socket is full
+ *     │  ──beat──▶ open          every heartbeat, unless the socket is full
  *     ├──end──▶ over             said by us
  *     ├──client gone──▶ over
  *     └──full for too long──▶ over   the client goes on from its last cursor
@@ -37,16 +37,18 @@ export interface SseStream {
   room(): Promise<boolean>;
   /** Sends one frame and waits until the socket takes more. False = the stream is over and the frame may be lost. */
   send(frame: SseFrame): Promise<boolean>;
-  /** Sends a last frame, if any, and ends the answer. */
-  end(farewell?: SseFrame): void;
+  /** Sends a last text, if any, as `formatFrame` gives it, and ends the answer. */
+  end(farewell?: string): void;
   /** Resolves once the connection has let go of the stream. */
   readonly closed: Promise<void>;
 }
 
 export interface SseOptions {
   readonly clock: Clock;
-  /** How often a comment is sent, in milliseconds. */
+  /** Silence never lasts longer, in milliseconds. */
   readonly heartbeatMs: number;
+  /** What is sent then, as `formatFrame` gives it. Default: a comment. */
+  readonly heartbeat?: () => string;
   /**
    * How long the socket may stay full before the stream is cut, in milliseconds. Only a system's buffer that has emptied
    * by a good part takes more, so a reader of a few bytes a second is cut too.
@@ -59,6 +61,7 @@ export interface SseOptions {
 
 /** What is written at a time, in characters. */
 const CHUNK = 65_536;
+const COMMENT = ": keep-alive\n\n";
 const ID_PATTERN = /^[!-~]+$/;
 const EVENT_PATTERN = /^[A-Za-z0-9_./-]+$/;
 
@@ -99,18 +102,18 @@ function badField(field: string, value: string): TidingsError {
 
 /** Begins an event stream: headers and a first byte leave at once. */
 export function openSse(res: ServerResponse, options: SseOptions): SseStream {
-  const { clock, heartbeatMs, stallMs } = options;
+  const { clock, heartbeatMs, heartbeat = () => COMMENT, stallMs } = options;
   const over = new AbortController();
   let stopHeartbeat = () => {};
   let stopStall = () => {};
-  const waiting = new Set<(more: boolean) => void>();
+  let waiting: ((more: boolean) => void)[] = [];
   const listeners: (() => void)[] = [];
   let stalled = false;
 
   const release = (more: boolean) => {
     stopStall();
-    const released = [...waiting];
-    waiting.clear();
+    const released = waiting;
+    waiting = [];
     for (const resolve of released) resolve(more);
   };
   const finish = () => {
@@ -144,7 +147,7 @@ export function openSse(res: ServerResponse, options: SseOptions): SseStream {
   const beat = () => {
     stopHeartbeat = clock.after(heartbeatMs, () => {
       if (res.writableNeedDrain) cutWhenStalled();
-      else res.write(": keep-alive\n\n");
+      else res.write(heartbeat());
       beat();
     });
   };
@@ -153,7 +156,7 @@ export function openSse(res: ServerResponse, options: SseOptions): SseStream {
     if (over.signal.aborted) return Promise.resolve(false);
     if (!res.writableNeedDrain) return Promise.resolve(true);
     cutWhenStalled();
-    return new Promise((resolve) => waiting.add(resolve));
+    return new Promise((resolve) => waiting.push(resolve));
   };
 
   if (!over.signal.aborted) {
@@ -188,7 +191,7 @@ export function openSse(res: ServerResponse, options: SseOptions): SseStream {
     end(farewell) {
       if (over.signal.aborted) return;
       finish();
-      res.end(farewell === undefined ? undefined : formatFrame(farewell));
+      res.end(farewell);
       if (res.writableFinished) return;
       // The time that it was full already does not count: this is its last chance to read on.
       stalled = false;
