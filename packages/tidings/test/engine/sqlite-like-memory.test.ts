@@ -213,6 +213,8 @@ async function everythingOf({ engine }: Subject): Promise<unknown> {
       all.push(await engine.get(owner, jobId), await engine.items(owner, jobId, "items", 1, 3));
     }
     const late = { owner, jobId: "late", jobType: "work", input: {}, digest: "", maxAttempts: 1 };
+    // Refused, with what is counted.
+    all.push(await engine.start({ ...late, queue: { jobs: 0, bytes: 0 } }));
     all.push(await engine.start({ ...late, queue: { jobs: 100, bytes: 1_000_000, storedBytes: 1 } }));
   }
   return all;

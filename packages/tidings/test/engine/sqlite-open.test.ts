@@ -214,6 +214,22 @@ test("a write gives up with STORE_BUSY when the file is held for too long, and t
   expect((await engine.start(JOB)).outcome).toBe("created");
 });
 
+test("callbacks that take their time do not hold the file all together: it is let go after a second of them", async () => {
+  const clock = createManualClock();
+  const engine = await openEngine(`sqlite:${makeFolder()}/jobs.db`, { ...ports, clock });
+  onTestFinished(() => engine.close());
+  const order: string[] = [];
+  const work = async (name: string) => {
+    await engine.transaction("alice", async () => {
+      order.push(`${name} begins`);
+      clock.advance(600);
+    });
+    order.push(`${name} is kept`);
+  };
+  await Promise.all(["a", "b", "c"].map(work));
+  expect(order).toEqual(["a begins", "b begins", "a is kept", "b is kept", "c begins", "c is kept"]);
+});
+
 test("leases and delays from before the machine restarted are over", async () => {
   const path = `${makeFolder()}/jobs.db`;
   const before = createManualClock({ monotonic: 1_000_000 });

@@ -1,4 +1,4 @@
-import { createTidings, defineJob, type Tidings } from "tidings";
+import { createTidings, defineJob, type JobContext, type Tidings } from "tidings";
 import { createManualClock } from "tidings/testing";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
@@ -22,73 +22,89 @@ const grow = defineJob("grow", {
   },
 });
 
-test("FC-46: a full store refuses starts clearly, says that it is degraded, and recovers by itself", async () => {
-  const clock = createManualClock();
-  const errors: unknown[] = [];
-  const goOn = signalOf();
-  const begun = signalOf();
-  const running = defineJob("running", {
-    input: z.object({}),
-    async run(_, { checkpoint }) {
-      begun.resolve();
-      await goOn.promise;
-      await checkpoint({ text: "x".repeat(200_000) });
-      return { summary: "ended after all" };
-    },
-  });
-  const tidings = await createTidings({
-    store: `sqlite:${makeFolder()}/jobs.db`,
-    jobs: [grow, running],
-    clock,
-    onError: (error) => errors.push(error),
-  });
-  onTestFinished(() => tidings.close({ graceMs: 0 }));
-  const stop = new AbortController();
-  const heard: string[] = [];
-  const degraded = signalOf();
-  const restored = signalOf();
-  const listening = (async () => {
-    for await (const item of tidings.tail({ owner: "local", after: { from: "now" }, signal: stop.signal })) {
-      if (item.kind !== "event" || !item.event.type.startsWith("system.")) continue;
-      heard.push(item.event.type);
-      if (item.event.type === "system.degraded") degraded.resolve();
-      else restored.resolve();
+const BIG = "x".repeat(200_000);
+const WAYS_TO_WRITE: Readonly<Record<string, (context: JobContext) => Promise<void>>> = {
+  "its checkpoint": ({ checkpoint }) => checkpoint({ text: BIG }),
+  "items beside its checkpoint": ({ checkpoint }) =>
+    checkpoint({ done: 1 }, (transaction) => transaction.append("gifts", [BIG])),
+  "a value beside its checkpoint": ({ checkpoint }) =>
+    checkpoint({ done: 1 }, (transaction) => transaction.put("state", BIG)),
+};
+
+test.each(Object.entries(WAYS_TO_WRITE))(
+  "FC-46: a full store refuses starts clearly, lets a job that writes %s wait, says that it is degraded, and recovers by itself",
+  async (_, write) => {
+    const clock = createManualClock();
+    const errors: unknown[] = [];
+    const goOn = signalOf();
+    const begun = signalOf();
+    const running = defineJob("running", {
+      input: z.object({}),
+      async run(_, context) {
+        begun.resolve();
+        await goOn.promise;
+        await write(context);
+        return { summary: "ended after all" };
+      },
+    });
+    const tidings = await createTidings({
+      store: `sqlite:${makeFolder()}/jobs.db`,
+      jobs: [grow, running],
+      clock,
+      onError: (error) => errors.push(error),
+    });
+    onTestFinished(() => tidings.close({ graceMs: 0 }));
+    const stop = new AbortController();
+    const heard: string[] = [];
+    const degraded = signalOf();
+    const restored = signalOf();
+    const listening = (async () => {
+      for await (const item of tidings.tail({
+        owner: "local",
+        after: { from: "now" },
+        signal: stop.signal,
+      })) {
+        if (item.kind !== "event" || !item.event.type.startsWith("system.")) continue;
+        heard.push(item.event.type);
+        if (item.event.type === "system.degraded") degraded.resolve();
+        else restored.resolve();
+      }
+    })();
+
+    const { jobId } = await tidings.start(running, {});
+    await begun.promise;
+    await limitPages(tidings, 8);
+    expect(tidings.health()).toEqual({ status: "ok" });
+    await expect(tidings.start(grow, { text: "x".repeat(300_000) })).rejects.toMatchObject({
+      code: "STORE_FULL",
+      retryable: true,
+      hint: expect.stringContaining("Make room"),
+    });
+    await degraded.promise;
+    expect(tidings.health()).toMatchObject({ status: "degraded", reason: expect.stringMatching(/full/) });
+
+    // The running job meets the full store now, and waits.
+    goOn.resolve();
+    const ended = storyOf(tidings, jobId);
+    for (let seconds = 0; seconds < 5; seconds += 1) {
+      clock.advance(1_000);
+      await new Promise((resolve) => setImmediate(resolve));
     }
-  })();
+    expect((await tidings.get("local", jobId)).status).toBe("running");
 
-  const { jobId } = await tidings.start(running, {});
-  await begun.promise;
-  await limitPages(tidings, 8);
-  expect(tidings.health()).toEqual({ status: "ok" });
-  await expect(tidings.start(grow, { text: "x".repeat(300_000) })).rejects.toMatchObject({
-    code: "STORE_FULL",
-    retryable: true,
-    hint: expect.stringContaining("Make room"),
-  });
-  await degraded.promise;
-  expect(tidings.health()).toMatchObject({ status: "degraded", reason: expect.stringMatching(/full/) });
-
-  // The running job meets the full store now, and waits.
-  goOn.resolve();
-  const ended = storyOf(tidings, jobId);
-  for (let seconds = 0; seconds < 5; seconds += 1) {
-    clock.advance(1_000);
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  expect((await tidings.get("local", jobId)).status).toBe("running");
-
-  await limitPages(tidings, 1_000_000);
-  expect(typesOf(await advancing(clock, ended)).at(-1)).toBe("job.completed");
-  await advancing(clock, restored.promise);
-  expect(tidings.health()).toEqual({ status: "ok" });
-  expect(await tidings.get("local", jobId)).toMatchObject({ status: "completed", attempt: 1 });
-  expect(heard).toEqual(["system.degraded", "system.restored"]);
-  expect(errors).toMatchObject([{ code: "STORE_FULL" }]);
-  const { jobId: later } = await tidings.start(grow, { text: "x".repeat(300_000) });
-  expect(typesOf(await storyOf(tidings, later)).at(-1)).toBe("job.completed");
-  stop.abort();
-  await listening;
-});
+    await limitPages(tidings, 1_000_000);
+    expect(typesOf(await advancing(clock, ended)).at(-1)).toBe("job.completed");
+    await advancing(clock, restored.promise);
+    expect(tidings.health()).toEqual({ status: "ok" });
+    expect(await tidings.get("local", jobId)).toMatchObject({ status: "completed", attempt: 1 });
+    expect(heard).toEqual(["system.degraded", "system.restored"]);
+    expect(errors).toMatchObject([{ code: "STORE_FULL" }]);
+    const { jobId: later } = await tidings.start(grow, { text: "x".repeat(300_000) });
+    expect(typesOf(await storyOf(tidings, later)).at(-1)).toBe("job.completed");
+    stop.abort();
+    await listening;
+  },
+);
 
 test("FC-46: two hundred jobs of a large input each stay within the bytes that the store may hold", async () => {
   const clock = createManualClock();

@@ -40,6 +40,7 @@ import { list, read } from "./read.ts";
 import {
   addBytes,
   bareRecord,
+  countWaiting,
   createState,
   findJob,
   fullRecord,
@@ -79,12 +80,18 @@ export function createMemoryEngine({ clock, random }: { clock: Clock; random: Ra
   const commit = (owner: string, memoryJob: MemoryJob, transition: Transition) => {
     const entries = logOf(state, owner).add(transition.events);
     const { record } = transition.kept;
+    const step =
+      Number(record.job.status === "pending") - Number(memoryJob.kept.record.job.status === "pending");
+    if (step !== 0) countWaiting(ownerOf(state, owner), memoryJob, step);
     memoryJob.kept = {
       ...transition.kept,
       record: { ...record, position: entries.at(-1)?.position ?? record.position },
     };
     keepDocuments(ownerOf(state, owner), memoryJob, transition.documents);
-    if (hasEnded(record.job.status)) memoryJob.endedAtMs ??= clock.now();
+    if (hasEnded(record.job.status)) {
+      memoryJob.endedAtMs ??= clock.now();
+      state.open.delete(memoryJob);
+    } else state.open.add(memoryJob);
     return entries;
   };
 
@@ -109,12 +116,9 @@ export function createMemoryEngine({ clock, random }: { clock: Clock; random: Ra
       }
       const transition = startJob(request, momentOf(clock));
       if (request.queue !== undefined) {
-        const pending = [...owner.jobs.values()].filter(({ kept }) => kept.record.job.status === "pending");
-        const sizes = pending.map(({ documents }) => Buffer.byteLength(documents.input ?? ""));
-        const waiting = { jobs: pending.length, bytes: sizes.reduce((sum, size) => sum + size, 0) };
         const inputBytes = Buffer.byteLength(transition.documents.input ?? "");
+        const { waiting, bytes } = owner;
         if (isFull(request.queue, waiting, inputBytes)) return { outcome: "full", ...waiting };
-        const { bytes } = owner;
         if (isOverQuota(bytes, inputBytes, request.queue)) return { outcome: "over", bytes };
       }
       const memoryJob: MemoryJob = {
@@ -129,6 +133,7 @@ export function createMemoryEngine({ clock, random }: { clock: Clock; random: Ra
       addBytes(owner, memoryJob, JOB_BYTES);
       const birth = state.position;
       commit(request.owner, memoryJob, transition);
+      countWaiting(owner, memoryJob, 1);
       memoryJob.kept = { ...memoryJob.kept, record: { ...memoryJob.kept.record, birth } };
       owner.jobs.set(request.jobId, memoryJob);
       if (request.key !== undefined) owner.keys.set(request.key, request.jobId);
@@ -152,12 +157,8 @@ export function createMemoryEngine({ clock, random }: { clock: Clock; random: Ra
       write((): ClaimOutcome => {
         const moment = momentOf(clock);
         const { monotonicMs } = moment;
-        const candidates = [...state.owners.values()]
-          .flatMap(({ jobs }) => [...jobs.values()])
-          .filter(({ kept }) => {
-            const { jobType, status } = kept.record.job;
-            return request.jobTypes.includes(jobType) && !hasEnded(status);
-          })
+        const candidates = [...state.open]
+          .filter(({ kept }) => request.jobTypes.includes(kept.record.job.jobType))
           .sort((a, b) => a.kept.record.birth - b.kept.record.birth);
         const due = candidates.filter(({ kept }) => isDue(kept, request.goneHolders, monotonicMs));
         const claimed: MemoryJob[] = [];
@@ -250,8 +251,8 @@ export function createMemoryEngine({ clock, random }: { clock: Clock; random: Ra
     },
     async holders() {
       checkOpen();
-      const jobs = [...state.owners.values()].flatMap((owner) => [...owner.jobs.values()]);
-      return [...new Set(jobs.map(({ kept }) => kept.holder).filter((holder) => holder !== undefined))];
+      const holders = [...state.open].map(({ kept }) => kept.holder);
+      return [...new Set(holders.filter((holder) => holder !== undefined))];
     },
     prune: forget,
     async close() {

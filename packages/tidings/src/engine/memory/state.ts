@@ -43,15 +43,19 @@ export interface Owner {
   trimmedThrough: number;
   /** What all of it counts, see weight.ts. */
   bytes: number;
+  /** Pending jobs, and the bytes of their inputs. */
+  readonly waiting: { jobs: number; bytes: number };
 }
 
 export interface State {
   readonly owners: Map<string, Owner>;
+  /** Jobs that have not ended, of all owners: what a claim looks at. */
+  readonly open: Set<MemoryJob>;
   position: number;
 }
 
 export function createState(): State {
-  return { owners: new Map(), position: 0 };
+  return { owners: new Map(), open: new Set(), position: 0 };
 }
 
 export function ownerOf(state: State, name: string): Owner {
@@ -66,6 +70,7 @@ export function ownerOf(state: State, name: string): Owner {
       head: 0,
       trimmedThrough: 0,
       bytes: 0,
+      waiting: { jobs: 0, bytes: 0 },
     };
     state.owners.set(name, owner);
   }
@@ -109,6 +114,12 @@ export function setValue(owner: Owner, key: string, value: KeptValue | undefined
 export function addBytes(owner: Owner, job: MemoryJob, bytes: number): void {
   job.bytes += bytes;
   owner.bytes += bytes;
+}
+
+/** Counts a job that begins (1) or ceases (-1) to wait. */
+export function countWaiting({ waiting }: Owner, { documents }: MemoryJob, step: number): void {
+  waiting.jobs += step;
+  waiting.bytes += step * Buffer.byteLength(documents.input ?? "");
 }
 
 export function keepDocuments(owner: Owner, job: MemoryJob, documents: Documents): void {

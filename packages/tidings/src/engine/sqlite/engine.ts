@@ -17,6 +17,7 @@ import * as reads from "./read.ts";
 import { insertEvents, readEntry } from "./rows.ts";
 import { fromColumn, toColumn } from "./text.ts";
 import { callInside } from "./transaction.ts";
+import { createUsageBook, type WriteConnection } from "./usage.ts";
 import { createWriter, type WriteScope } from "./writer.ts";
 
 export interface SqliteOptions {
@@ -40,13 +41,18 @@ export async function createSqliteEngine({ path: location, clock, random }: Sqli
   const watchers = createWatchers(() => foreign.adjust());
   const foreign = createForeignCommits(reader, store.writer, clock, () => watchers);
   const known = createKnownJobs(store.writer);
-  const writer = createWriter(store.writer, path, ports, {
+  const connection: WriteConnection = { ...store.writer, usage: createUsageBook(store.writer) };
+  const writer = createWriter(connection, path, ports, {
     ...foreign,
     begun() {
       known.begun();
       foreign.begun();
     },
-    undone: known.clear,
+    settle: connection.usage.write,
+    undone() {
+      known.clear();
+      connection.usage.forget();
+    },
     committed(owners) {
       foreign.committed();
       watchers.wake(owners);
@@ -91,11 +97,11 @@ export async function createSqliteEngine({ path: location, clock, random }: Sqli
     }
   };
 
-  const start = (request: StartRequest) => write((own) => jobs.start(store.writer, request, own, known));
+  const start = (request: StartRequest) => write((own) => jobs.start(connection, request, own, known));
   const forget = (request: PruneRequest) =>
     prune(
       {
-        connection: store.writer,
+        connection,
         clock,
         read,
         write: (work) =>
@@ -113,13 +119,13 @@ export async function createSqliteEngine({ path: location, clock, random }: Sqli
     secret: store.secret,
 
     start: createStarter(start, forget),
-    claim: (request) => write((own) => jobs.claim(store.writer, request, own, known)),
-    renew: (leases, leaseMs) => write((own) => jobs.renew(store.writer, leases, leaseMs, own, known)),
+    claim: (request) => write((own) => jobs.claim(connection, request, own, known)),
+    renew: (leases, leaseMs) => write((own) => jobs.renew(connection, leases, leaseMs, own, known)),
     apply: (change) =>
       write(
         (own) =>
-          jobs.apply(store.writer, change, own, known, (callback) =>
-            callInside(scope, store.writer, { ...change, nowMs: own.moment.wallMs }, callback),
+          jobs.apply(connection, change, own, known, (callback) =>
+            callInside(scope, connection, { ...change, path, nowMs: own.moment.wallMs }, callback),
           ),
         change.write !== undefined,
       ),
@@ -136,16 +142,16 @@ export async function createSqliteEngine({ path: location, clock, random }: Sqli
         const kept = keepPublished(events);
         return kept.map((event) => {
           const id = toColumn(event.event.eventId);
-          const known = store.writer.statement("eventById").get(toColumn(owner), id);
+          const known = connection.statement("eventById").get(toColumn(owner), id);
           if (known !== undefined) return readEntry(known);
           own.touch(owner);
-          return insertEvents(store.writer, owner, [event])[0]!;
+          return insertEvents(connection, owner, [event])[0]!;
         });
       }),
     transaction: (owner, work) =>
       write((own) => {
         own.touch(owner);
-        return callInside(scope, store.writer, { owner, nowMs: own.moment.wallMs }, work);
+        return callInside(scope, connection, { path, owner, nowMs: own.moment.wallMs }, work);
       }, true),
 
     watch(owner, wake) {

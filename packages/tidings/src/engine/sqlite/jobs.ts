@@ -13,19 +13,21 @@ import type {
   StartRequest,
 } from "../engine.ts";
 import { changeJob, claimJob, isFull, isOverQuota, startJob, waitFor } from "../transition.ts";
-import type { Connection, Row } from "./driver.ts";
+import { JOB_BYTES } from "../weight.ts";
+import type { Row } from "./driver.ts";
 import type { KnownJobs } from "./known-jobs.ts";
 import { findJob, insertEvents, putDocuments, readJob, withDocuments, writeTransition } from "./rows.ts";
 import { fromColumn, toColumn, toOptionalColumn } from "./text.ts";
+import type { WriteConnection } from "./usage.ts";
 import type { WriteScope } from "./writer.ts";
 
 export function start(
-  connection: Connection,
+  connection: WriteConnection,
   request: StartRequest,
   scope: WriteScope,
   known: KnownJobs,
 ): StartOutcome {
-  const { statement } = connection;
+  const { statement, usage } = connection;
   const owner = toColumn(request.owner);
   if (request.key !== undefined) {
     const row = statement("jobByKey").get(owner, toColumn(request.key));
@@ -48,11 +50,9 @@ export function start(
   const { kept, events, documents } = startJob(request, scope.moment);
   const inputBytes = Buffer.byteLength(documents.input ?? "");
   if (request.queue !== undefined) {
-    const row = statement("waiting").get(owner);
-    const waiting = { jobs: Number(row?.jobs), bytes: Number(row?.bytes) };
-    if (isFull(request.queue, waiting, inputBytes)) return { outcome: "full", ...waiting };
-    const bytes = Number(statement("usage").get(owner)?.bytes ?? 0);
-    if (isOverQuota(bytes, inputBytes, request.queue)) return { outcome: "over", bytes };
+    const { waitingJobs: jobs, waitingBytes: bytes, bytes: kept } = usage.of(owner);
+    if (isFull(request.queue, { jobs, bytes }, inputBytes)) return { outcome: "full", jobs, bytes };
+    if (isOverQuota(kept, inputBytes, request.queue)) return { outcome: "over", bytes: kept };
   }
   const position = insertEvents(connection, request.owner, events)[0]!.position;
   const record: JobRecord = { ...kept.record, birth: position - 1, position };
@@ -71,6 +71,7 @@ export function start(
     JSON.stringify(record.job),
   );
   putDocuments(connection, record, documents);
+  usage.add(owner, { bytes: JOB_BYTES, waitingJobs: 1, waitingBytes: inputBytes });
   if (request.retryOf !== undefined) {
     known.forget(request.owner, request.retryOf);
     statement("updateSuccessor").run(toColumn(request.jobId), owner, toColumn(request.retryOf));
@@ -80,7 +81,7 @@ export function start(
 }
 
 export function claim(
-  connection: Connection,
+  connection: WriteConnection,
   request: ClaimRequest,
   scope: WriteScope,
   known: KnownJobs,
@@ -121,7 +122,7 @@ export function claim(
 }
 
 export function renew(
-  { statement }: Connection,
+  { statement }: WriteConnection,
   leases: readonly Lease[],
   leaseMs: number,
   scope: WriteScope,
@@ -137,7 +138,7 @@ export function renew(
 
 /** @param call - Calls the change's callback inside the transaction. */
 export function apply(
-  connection: Connection,
+  connection: WriteConnection,
   change: Change,
   scope: WriteScope,
   known: KnownJobs,

@@ -9,10 +9,11 @@
 import type { Clock } from "../../model/clock.ts";
 import type { PruneRequest } from "../engine.ts";
 import { findIdle } from "../transition.ts";
-import { fairShare } from "../weight.ts";
-import type { Connection, Row } from "./driver.ts";
+import { fairShare, JOB_BYTES, ROW_BYTES } from "../weight.ts";
+import type { Connection, Row, Statement } from "./driver.ts";
 import { pause } from "./fault.ts";
 import { toColumn } from "./text.ts";
+import type { WriteConnection } from "./usage.ts";
 
 const ROWS_PER_BATCH = 128;
 const BYTES_PER_BATCH = 4 * 2 ** 20;
@@ -24,7 +25,7 @@ const OWNERS_AT_A_TIME = 1_000;
 
 /** How to get at the store: each call fails once it is closed. */
 export interface Access {
-  readonly connection: Connection;
+  readonly connection: WriteConnection;
   readonly clock: Clock;
   write<T>(work: () => T): Promise<T>;
   read<T>(work: (connection: Connection) => T): Promise<T>;
@@ -53,8 +54,11 @@ export async function prune(access: Access, request: PruneRequest): Promise<Remo
   const { connection } = access;
   const { statement } = connection;
   await inBatches(access, total, () => {
-    const { changes } = statement("deleteExpired").run(nowMs, ROWS_PER_BATCH);
-    return { jobs: 0, events: 0, more: Number(changes) === ROWS_PER_BATCH };
+    const gone = statement("deleteExpired").all(nowMs, ROWS_PER_BATCH);
+    for (const { owner, bytes } of gone) {
+      connection.usage.add(owner as string, { bytes: -(Number(bytes) + ROW_BYTES) });
+    }
+    return { jobs: 0, events: 0, more: gone.length === ROWS_PER_BATCH };
   });
   if (olderThanMs !== undefined) {
     const through = nowMs - olderThanMs;
@@ -105,44 +109,64 @@ async function inBatches(
 const always = () => true;
 
 /** Removes of these ended jobs as many as one batch may, and as is needed. */
-function removeJobs(connection: Connection, rows: readonly Row[], isNeeded = always): Batch {
-  const { statement } = connection;
+function removeJobs(connection: WriteConnection, rows: readonly Row[], isNeeded = always): Batch {
+  const { statement, usage } = connection;
   const removed: Total = { jobs: 0, events: 0 };
   let room = ROWS_PER_BATCH;
   let bytes = 0;
   for (const { owner, job_id: jobId, position } of rows) {
     if (room <= 0 || bytes >= BYTES_PER_BATCH || !isNeeded()) break;
-    const before = bytesOf(connection, owner as string);
-    const events = Number(statement("deleteEventsOfJob").run(owner!, jobId!, room).changes);
-    room -= events;
-    removed.events += events;
+    const events = removedBy(statement("deleteEventsOfJob"), [owner!, jobId!, room], ROW_BYTES);
+    room -= events.rows;
+    removed.events += events.rows;
+    let freed = events.bytes;
     // Its readers are told at once, even while some of the story is still there.
     statement("trimOwner").run(owner!, position!);
-    if (room > 0) room -= Number(statement("deleteItems").run(owner!, jobId!, room).changes);
     if (room > 0) {
-      statement("deleteDocuments").run(owner!, jobId!);
+      const items = removedBy(statement("deleteItems"), [owner!, jobId!, room], CHUNK_BYTES);
+      room -= items.rows;
+      freed += items.bytes;
+    }
+    if (room > 0) {
+      freed += removedBy(statement("deleteDocuments"), [owner!, jobId!], 0).bytes + JOB_BYTES;
       statement("deleteJob").run(owner!, jobId!);
       room -= 2;
       removed.jobs += 1;
     } else statement("trimJob").run(position!, owner!, jobId!);
-    bytes += before - bytesOf(connection, owner as string);
+    usage.add(owner as string, { bytes: -freed });
+    bytes += freed;
   }
   return { ...removed, more: rows.length > 0 };
 }
 
-function removeEntries({ statement }: Connection, rows: readonly Row[], isNeeded = always): Batch {
+/** A chunk's brackets and commas are one byte more than its items. */
+const CHUNK_BYTES = -1;
+
+/** How many rows a statement removed, and what they counted: their texts, and `each` beside it. */
+function removedBy(
+  statement: Statement,
+  cells: Parameters<Statement["all"]>,
+  each: number,
+): { readonly rows: number; readonly bytes: number } {
+  const gone = statement.all(...cells);
+  return { rows: gone.length, bytes: gone.reduce((sum, { bytes }) => sum + Number(bytes) + each, 0) };
+}
+
+/** Returns how many went. */
+function removeEvent({ statement, usage }: WriteConnection, owner: string, position: number): number {
+  const { rows, bytes } = removedBy(statement("deleteEvent"), [owner, position], ROW_BYTES);
+  if (rows > 0) usage.add(owner, { bytes: -bytes });
+  return rows;
+}
+
+function removeEntries(connection: WriteConnection, rows: readonly Row[], isNeeded = always): Batch {
   let events = 0;
   for (const { owner, position } of rows) {
     if (!isNeeded()) break;
-    events += 1;
-    statement("deleteEvent").run(owner!, position!);
-    statement("trimOwner").run(owner!, position!);
+    events += removeEvent(connection, owner as string, Number(position));
+    connection.statement("trimOwner").run(owner!, position!);
   }
   return { jobs: 0, events, more: events > 0 };
-}
-
-function bytesOf({ statement }: Connection, owner: string): number {
-  return Number(statement("usage").get(owner)?.bytes ?? 0);
 }
 
 interface Holding {
@@ -150,12 +174,12 @@ interface Holding {
   readonly bytes: number;
 }
 
-/** What the owners keep, the largest first. */
-async function holdings({ read }: Access): Promise<readonly Holding[]> {
+/** Owners that keep more than so many bytes, the largest first. */
+async function holdings({ read }: Access, above: number): Promise<readonly Holding[]> {
   const all: Holding[] = [];
   for (;;) {
     const after = all.at(-1)?.owner ?? "";
-    const rows = await read(({ statement }) => statement("usages").all(after, OWNERS_AT_A_TIME));
+    const rows = await read(({ statement }) => statement("usagesAbove").all(after, above, OWNERS_AT_A_TIME));
     for (const { owner, bytes } of rows) all.push({ owner: owner as string, bytes: Number(bytes) });
     if (rows.length < OWNERS_AT_A_TIME) return all.sort((a, b) => b.bytes - a.bytes);
   }
@@ -166,15 +190,10 @@ async function shrinkOwners(
   { bytes, owner }: NonNullable<PruneRequest["perOwner"]>,
   total: Total,
 ): Promise<void> {
+  const { usage } = access.connection;
   const owners =
-    owner === undefined ? (await holdings(access)).map((holding) => holding.owner) : [toColumn(owner)];
-  for (const each of owners) {
-    if (bytesOf(access.connection, each) <= bytes) {
-      if (owner === undefined) return;
-      continue;
-    }
-    await shrinkOwner(access, each, () => bytesOf(access.connection, each) > bytes, total);
-  }
+    owner === undefined ? (await holdings(access, bytes)).map((holding) => holding.owner) : [toColumn(owner)];
+  for (const each of owners) await shrinkOwner(access, each, () => usage.of(each).bytes > bytes, total);
 }
 
 /** The file is larger than what is counted, so the bound on the file becomes a bound on what is counted, until it fits. */
@@ -183,7 +202,7 @@ async function shrinkStore(access: Access, maxBytes: number, total: Total): Prom
   const isOver = () => connection.usedBytes() > maxBytes;
   for (let before = -1; isOver() && total.jobs + total.events > before; ) {
     before = total.jobs + total.events;
-    const all = await holdings(access);
+    const all = await holdings(access, 0);
     const counted = all.reduce((sum, { bytes }) => sum + bytes, 0);
     const share = fairShare(
       all.map(({ bytes }) => bytes),
@@ -191,7 +210,7 @@ async function shrinkStore(access: Access, maxBytes: number, total: Total): Prom
     );
     for (const { owner, bytes } of all) {
       if (bytes <= share || !isOver()) break;
-      await shrinkOwner(access, owner, () => bytesOf(connection, owner) > share && isOver(), total);
+      await shrinkOwner(access, owner, () => connection.usage.of(owner).bytes > share && isOver(), total);
     }
   }
 }
@@ -225,7 +244,7 @@ async function compact(access: Access, endedThroughMs: number, total: Total): Pr
       const rows = statement("reportsOfJob").all(owner!, jobId!, from, ROWS_PER_BATCH);
       const reports = rows.map((row) => ({ position: Number(row.position), stageKey: row.stage_key }));
       const idle = findIdle(reports);
-      for (const position of idle) statement("deleteEvent").run(owner!, position);
+      for (const position of idle) removeEvent(access.connection, owner as string, position);
       const last = idle.at(-1);
       if (last !== undefined) {
         statement("trimJob").run(last, owner!, jobId!);
@@ -275,7 +294,7 @@ async function trimLog(access: Access, owner: string, keepEvents: number, total:
         if (isNeeded) continue;
         statement("trimJob").run(position!, owner, jobId);
       }
-      events += Number(statement("deleteEvent").run(owner, position!).changes);
+      events += removeEvent(access.connection, owner, Number(position));
       statement("trimOwner").run(owner, position!);
     }
     const more = rows.length === ROWS_PER_BATCH;

@@ -11,8 +11,10 @@ import {
   placed,
   type Transition,
 } from "../transition.ts";
+import { weighRow } from "../weight.ts";
 import type { Connection, Row } from "./driver.ts";
 import { fromColumn, toColumn, toOptionalColumn } from "./text.ts";
+import type { WriteConnection } from "./usage.ts";
 
 export function readJob(row: Row): KeptJob {
   const record: JobRecord = {
@@ -51,12 +53,14 @@ export function withDocuments({ statement }: Connection, record: JobRecord): Job
 }
 
 export function insertEvents(
-  { statement }: Connection,
+  { statement, usage }: WriteConnection,
   owner: string,
   events: readonly KeptEvent[],
 ): LogEntry[] {
   const ownerColumn = toColumn(owner);
-  return events.map(({ event, body }) => {
+  let bytes = 0;
+  const entries = events.map(({ event, body }) => {
+    bytes += weighRow(body);
     const { lastInsertRowid } = statement("insertEvent").run(
       ownerColumn,
       toOptionalColumn(event.jobId),
@@ -70,17 +74,35 @@ export function insertEvents(
     );
     return { position: Number(lastInsertRowid), event };
   });
+  if (bytes > 0) usage.add(ownerColumn, { bytes });
+  return entries;
 }
 
-export function putDocuments({ statement }: Connection, record: JobRecord, documents: Documents): void {
+export function putDocuments(
+  { statement, usage }: WriteConnection,
+  record: JobRecord,
+  documents: Documents,
+): void {
   for (const [name, body] of Object.entries(documents)) {
-    statement("putDocument").run(toColumn(record.owner), toColumn(record.job.jobId), name, body);
+    const key = [toColumn(record.owner), toColumn(record.job.jobId), name] as const;
+    const before = Number(statement("documentBytes").get(...key)?.bytes ?? 0);
+    statement("putDocument").run(...key, body);
+    usage.add(key[0], { bytes: Buffer.byteLength(body) - before });
   }
+}
+
+/** Counts a job that begins or ceases to wait. */
+function countWaiting({ statement, usage }: WriteConnection, before: JobRecord, after: JobRecord): void {
+  const step = Number(after.job.status === "pending") - Number(before.job.status === "pending");
+  if (step === 0) return;
+  const owner = toColumn(after.owner);
+  const inputBytes = Number(statement("inputBytes").get(owner, toColumn(after.job.jobId))?.input_bytes ?? 0);
+  usage.add(owner, { waitingJobs: step, waitingBytes: step * inputBytes });
 }
 
 /** Writes what a transition made of a job: its events, its row, its documents. */
 export function writeTransition(
-  connection: Connection,
+  connection: WriteConnection,
   before: KeptJob,
   transition: Transition,
   moment: Moment,
@@ -118,5 +140,6 @@ export function writeTransition(
   if (Number(changes) !== 1)
     throw new Error(`The row of job "${job.jobId}" changed inside its own transaction.`);
   putDocuments(connection, record, transition.documents);
+  countWaiting(connection, before.record, record);
   return { kept, entries };
 }

@@ -21,8 +21,7 @@ export const SQL = {
   insertJob: `INSERT INTO tidings_job
     (owner, job_id, job_type, status, birth, position, fence, set_at, until, max_attempts, correlation_id, idempotency_key, digest, input_bytes, counts, job)
     VALUES (?, ?, ?, 'pending', ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?)`,
-  waiting: `SELECT count(*) AS jobs, coalesce(sum(input_bytes), 0) AS bytes FROM tidings_job
-    WHERE owner = ? AND status = 'pending'`,
+  inputBytes: "SELECT input_bytes FROM tidings_job WHERE owner = ? AND job_id = ?",
   // Without the columns of the state, no index is touched: most changes are reports of progress.
   updateStory: `UPDATE tidings_job SET position = ?, counts = ?, job = ? WHERE ${VERSION}`,
   updateState: `UPDATE tidings_job SET status = ?, fence = ?, set_at = ?, until = ?, holder = ?, ended_at = ?,
@@ -32,6 +31,8 @@ export const SQL = {
     WHERE owner = ? AND job_id = ? AND status = 'running' AND fence = ?`,
   putDocument: `INSERT INTO tidings_document (owner, job_id, name, body) VALUES (?, ?, ?, ?)
     ON CONFLICT (owner, job_id, name) DO UPDATE SET body = excluded.body`,
+  documentBytes: `SELECT octet_length(body) AS bytes FROM tidings_document
+    WHERE owner = ? AND job_id = ? AND name = ?`,
   documents: "SELECT name, body FROM tidings_document WHERE owner = ? AND job_id = ?",
 
   // Lists, newest first. The unary plus keeps the planner on the index that fits better.
@@ -96,13 +97,21 @@ export const SQL = {
     AND (expires_at IS NULL OR expires_at > ?) ORDER BY key`,
   putValue: `INSERT INTO tidings_value (owner, key, body, expires_at) VALUES (?, ?, ?, ?)
     ON CONFLICT (owner, key) DO UPDATE SET body = excluded.body, expires_at = excluded.expires_at`,
+  valueBytes: "SELECT octet_length(body) AS bytes FROM tidings_value WHERE owner = ? AND key = ?",
   deleteValue: "DELETE FROM tidings_value WHERE owner = ? AND key = ?",
+
+  // What owners keep
+  usage: "SELECT bytes, waiting_jobs, waiting_bytes FROM tidings_usage WHERE owner = ?",
+  addUsage: `INSERT INTO tidings_usage (owner, bytes, waiting_jobs, waiting_bytes) VALUES (?, ?, ?, ?)
+    ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes,
+      waiting_jobs = waiting_jobs + excluded.waiting_jobs, waiting_bytes = waiting_bytes + excluded.waiting_bytes`,
+  deleteNoUsage: "DELETE FROM tidings_usage WHERE owner = ? AND bytes = 0",
+  usagesAbove: "SELECT owner, bytes FROM tidings_usage WHERE owner > ? AND bytes > ? ORDER BY owner LIMIT ?",
 
   // Pruning
   deleteExpired: `DELETE FROM tidings_value WHERE rowid IN
-    (SELECT rowid FROM tidings_value WHERE expires_at <= ? LIMIT ?)`,
-  usage: "SELECT bytes FROM tidings_usage WHERE owner = ?",
-  usages: "SELECT owner, bytes FROM tidings_usage WHERE owner > ? ORDER BY owner LIMIT ?",
+    (SELECT rowid FROM tidings_value WHERE expires_at <= ? LIMIT ?)
+    RETURNING owner, octet_length(body) AS bytes`,
   firstEnded: `SELECT owner, job_id, position FROM tidings_job WHERE owner = ? AND ended_at IS NOT NULL
     ORDER BY ended_at LIMIT ?`,
   firstPublished: `SELECT owner, position FROM tidings_event WHERE owner = ? AND published_at IS NOT NULL
@@ -117,12 +126,16 @@ export const SQL = {
   pageSize: "PRAGMA page_size",
   endedJobs: "SELECT owner, job_id, position FROM tidings_job WHERE ended_at <= ? ORDER BY ended_at LIMIT ?",
   deleteJob: "DELETE FROM tidings_job WHERE owner = ? AND job_id = ?",
-  deleteDocuments: "DELETE FROM tidings_document WHERE owner = ? AND job_id = ?",
+  deleteDocuments: `DELETE FROM tidings_document WHERE owner = ? AND job_id = ?
+    RETURNING octet_length(body) AS bytes`,
   deleteItems: `DELETE FROM tidings_item WHERE rowid IN
-    (SELECT rowid FROM tidings_item WHERE owner = ? AND job_id = ? LIMIT ?)`,
+    (SELECT rowid FROM tidings_item WHERE owner = ? AND job_id = ? LIMIT ?)
+    RETURNING octet_length(body) AS bytes`,
   deleteEventsOfJob: `DELETE FROM tidings_event WHERE position IN
-    (SELECT position FROM tidings_event WHERE owner = ? AND job_id = ? LIMIT ?)`,
-  deleteEvent: "DELETE FROM tidings_event WHERE owner = ? AND position = ?",
+    (SELECT position FROM tidings_event WHERE owner = ? AND job_id = ? LIMIT ?)
+    RETURNING octet_length(body) AS bytes`,
+  deleteEvent:
+    "DELETE FROM tidings_event WHERE owner = ? AND position = ? RETURNING octet_length(body) AS bytes",
   oldPublished:
     "SELECT owner, position FROM tidings_event WHERE published_at <= ? ORDER BY published_at LIMIT ?",
   nextOwner: "SELECT owner FROM tidings_event WHERE owner > ? ORDER BY owner LIMIT 1",

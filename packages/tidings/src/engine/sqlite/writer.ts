@@ -6,7 +6,8 @@
  *                          └ one op fails: undone alone, in its savepoint
  *
  * Savepoints cost as much as the writes they guard. A batch without callbacks begins without them, and is begun again
- * with them when an op fails. When the whole transaction fails (a full disk), each op without a callback is tried again
+ * with them when an op fails. Callbacks may take their time: after a second of them the batch is committed as far as it
+ * got, because other processes wait for all of it. When the whole transaction fails (a full disk), each op without a callback is tried again
  * alone, so that one that is too large does not take the others with it.
  */
 import { type Moment, momentOf } from "../transition.ts";
@@ -15,6 +16,8 @@ import { type Ports, toStoreError, whileBusy } from "./fault.ts";
 import { rollback } from "./open.ts";
 
 const LARGEST_BATCH = 256;
+/** Well below the patience of other processes, with one more callback of the longest kind behind it. */
+const LONGEST_BATCH_MS = 1_000;
 
 /** What an operation may say about itself. */
 export interface WriteScope {
@@ -52,10 +55,19 @@ export class CallbackFailure extends Error {
   }
 }
 
+/** SQLite has undone the whole transaction because of what one operation ran into, such as a full disk. */
+class TransactionUndone extends Error {
+  constructor(cause: unknown) {
+    super("The transaction was undone.", { cause });
+  }
+}
+
 export interface CommitHooks {
   /** Called inside the transaction, before the first operation. */
   begun(): void;
-  /** Called inside the transaction, after the last operation. */
+  /** Called inside the transaction, after the last operation, and after each that may be undone alone. */
+  settle(): void;
+  /** Called inside the transaction, just before its end. */
   ending(): void;
   /** Called when something was undone: what was remembered of this transaction is not true. */
   undone(): void;
@@ -75,13 +87,18 @@ export function createWriter(connection: Connection, path: string, ports: Ports,
     const owners: string[] = [];
     try {
       const value = await operation.work({ touch: (owner) => void owners.push(owner), moment });
+      hooks.settle();
       connection.statement("releaseSavepoint").run();
       for (const owner of owners) touched.add(owner);
       return { value };
     } catch (error) {
-      connection.statement("rollbackToSavepoint").run();
-      connection.statement("releaseSavepoint").run();
       hooks.undone();
+      try {
+        connection.statement("rollbackToSavepoint").run();
+        connection.statement("releaseSavepoint").run();
+      } catch {
+        throw new TransactionUndone(error);
+      }
       return { error: fail(error) };
     }
   };
@@ -95,6 +112,8 @@ export function createWriter(connection: Connection, path: string, ports: Ports,
     const alone = batch.length === 1;
     const touched = new Set<string>();
     const settled: Settled[] = [];
+    let begun = 0;
+    let rest: readonly Operation[] = [];
     let consequence: string | undefined;
     try {
       await whileBusy(ports, () => connection.statement("beginWriting").run());
@@ -107,31 +126,38 @@ export function createWriter(connection: Connection, path: string, ports: Ports,
       const moment = momentOf(ports.clock);
       const scope: WriteScope = { touch: (owner) => void touched.add(owner), moment };
       for (const operation of batch) {
-        if (guarded) settled.push(await runGuarded(operation, moment, touched));
-        else {
-          const answer = operation.work(scope);
-          settled.push({ value: answer instanceof Promise ? await answer : answer });
+        begun += 1;
+        if (guarded) {
+          settled.push(await runGuarded(operation, moment, touched));
+          if (ports.clock.monotonic() - moment.monotonicMs < LONGEST_BATCH_MS) continue;
+          rest = batch.slice(begun);
+          break;
         }
+        const answer = operation.work(scope);
+        settled.push({ value: answer instanceof Promise ? await answer : answer });
       }
+      hooks.settle();
       hooks.ending();
       // A sync that fails may leave the transaction in the file: a restart would find it.
       consequence = "and it is uncertain whether the change was kept";
       connection.statement("commit").run();
-    } catch (error) {
+    } catch (thrown) {
+      const error = thrown instanceof TransactionUndone ? thrown.cause : thrown;
       undo();
       if (!alone && !guarded && consequence === undefined) return commitBatch(batch, true);
-      for (const operation of batch) {
-        if (alone || operation.once) operation.reject(fail(error, consequence));
+      for (const [index, operation] of batch.entries()) {
+        if (alone || (operation.once && index < begun)) operation.reject(fail(error, consequence));
         else await commitBatch([operation]);
       }
       return;
     }
-    for (const [index, operation] of batch.entries()) {
-      const outcome = settled[index]!;
+    for (const [index, outcome] of settled.entries()) {
+      const operation = batch[index]!;
       if ("error" in outcome) operation.reject(outcome.error);
       else operation.resolve(outcome.value);
     }
     hooks.committed(touched);
+    if (rest.length > 0) await commitBatch(rest, guarded);
   };
 
   const flush = async () => {
