@@ -32,7 +32,7 @@ export interface WriteConnection extends Connection {
 const NOTHING: Usage = { bytes: 0, waitingJobs: 0, waitingBytes: 0 };
 
 export function createUsageBook({ statement }: Connection): UsageBook {
-  const changes = new Map<string, Usage>();
+  const changes = new Map<string, { bytes: number; waitingJobs: number; waitingBytes: number }>();
   return {
     of(owner) {
       const row = statement("usage").get(owner);
@@ -44,12 +44,14 @@ export function createUsageBook({ statement }: Connection): UsageBook {
       };
     },
     add(owner, { bytes = 0, waitingJobs = 0, waitingBytes = 0 }) {
-      const before = changes.get(owner) ?? NOTHING;
-      changes.set(owner, {
-        bytes: before.bytes + bytes,
-        waitingJobs: before.waitingJobs + waitingJobs,
-        waitingBytes: before.waitingBytes + waitingBytes,
-      });
+      const change = changes.get(owner);
+      if (change === undefined) {
+        changes.set(owner, { bytes, waitingJobs, waitingBytes });
+        return;
+      }
+      change.bytes += bytes;
+      change.waitingJobs += waitingJobs;
+      change.waitingBytes += waitingBytes;
     },
     write() {
       for (const [owner, { bytes, waitingJobs, waitingBytes }] of changes) {
