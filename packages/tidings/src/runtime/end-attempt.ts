@@ -2,6 +2,7 @@
 import type { ChangeLimits, Engine, JobRecord } from "../engine/engine.ts";
 import type { Clock, Random } from "../model/clock.ts";
 import type { Command } from "../model/command.ts";
+import type { ErrorInfo } from "../model/error.ts";
 import { boundariesBetween } from "../model/progress.ts";
 import { backoffMs } from "./backoff.ts";
 import type { Attempt } from "./context.ts";
@@ -42,7 +43,7 @@ export async function giveUpAttempt(
   const { attempt, record, random } = options;
   attempt.end();
   const reason = "stopped" in why ? why.stopped : why.thrown;
-  const error = describeFailure(reason);
+  const error = "stopped" in why ? describeFailure(reason) : ownFailure(describeFailure(reason));
   // Only who stopped the attempt can say that it needs no end; a handler's own code means nothing here.
   if ("stopped" in why && (error.code === "LEASE_LOST" || error.code === "JOB_CANCELED")) return;
   if ("stopped" in why && error.code === "WORKER_STOPPED") {
@@ -52,6 +53,19 @@ export async function giveUpAttempt(
   const delayMs = askedDelayOf(reason) ?? backoffMs(failures, random);
   const final = !error.retryable || failures >= record.maxAttempts;
   await settle(options, undefined, final ? { type: "fail", error } : { type: "retry", error, delayMs });
+}
+
+/** What only the runtime may say of an attempt: whether it counts, and for what, goes by it. */
+const RESERVED: ReadonlySet<string> = new Set([
+  "WORKER_STOPPED",
+  "WORKER_LOST",
+  "LEASE_LOST",
+  "JOB_CANCELED",
+]);
+
+/** A handler's error under a code that a handler may have. */
+function ownFailure(error: ErrorInfo): ErrorInfo {
+  return RESERVED.has(error.code) ? { ...error, code: "HANDLER_FAILED" } : error;
 }
 
 /** A store that is busy is tried again for as long as the lease may hold, a full one until it has room. */

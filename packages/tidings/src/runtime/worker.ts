@@ -15,6 +15,7 @@ import { createAttempt } from "./context.ts";
 import type { AnyJobDefinition, JobOutcome } from "./define-job.ts";
 import { completeAttempt, type EndOptions, giveUpAttempt } from "./end-attempt.ts";
 import { endsWithin } from "./ends-within.ts";
+import { firstOf } from "./first-of.ts";
 import type { Holder } from "./holder.ts";
 import { isGone } from "./holder.ts";
 import { runIsolated } from "./isolate/run-isolated.ts";
@@ -65,7 +66,7 @@ interface Running {
 
 export function createWorker(options: WorkerOptions): Worker {
   const { engine, jobs, clock, random, holder, leaseMs, concurrency, limits } = options;
-  const running = new Map<string, Running>();
+  const running = new Set<Running>();
   const jobTypes = [...jobs.keys()];
   const closing = new AbortController();
   /** The store did not answer while closing: nothing is begun or told any more. */
@@ -76,7 +77,7 @@ export function createWorker(options: WorkerOptions): Worker {
   let lastCheckAt = Number.NEGATIVE_INFINITY;
   let lastHoldersAt = Number.NEGATIVE_INFINITY;
   /** A job that may end this process, and until when nothing is begun beside it. */
-  let alone: { readonly jobId: string; readonly until: number } | undefined;
+  let alone: { readonly lease: Lease; readonly until: number } | undefined;
   let cancelNextClaim: (() => void) | undefined;
   let cancelNextCheck: (() => void) | undefined;
   const stopWatching = engine.watch(undefined, onWake);
@@ -109,7 +110,7 @@ export function createWorker(options: WorkerOptions): Worker {
     onError(
       new TidingsError(
         "LOOP_BLOCKED",
-        `The process stood still for ${seconds} s, longer than its leases, while it ran ${[...running.keys()].join(", ")}.`,
+        `The process stood still for ${seconds} s, longer than its leases, while it ran ${jobIdsOf(running)}.`,
         { hint: "Let the handler wait for something now and then, or define its job with isolate." },
       ),
       "renewing leases",
@@ -147,9 +148,10 @@ export function createWorker(options: WorkerOptions): Worker {
         claimAgain = false;
         const free = concurrency - running.size;
         if (closing.signal.aborted || free <= 0 || jobTypes.length === 0) break;
-        const aloneMs = alone !== undefined && running.has(alone.jobId) ? alone.until - clock.monotonic() : 0;
+        const aloneMs = alone !== undefined && find(alone.lease) ? alone.until - clock.monotonic() : 0;
         if (aloneMs > 0) return scheduleClaim(aloneMs);
         const goneHolders = await findGoneHolders();
+        if (!(await holdsAll())) return scheduleClaim(CHECK_INTERVAL_MS);
         const claimedAt = clock.monotonic();
         const claimed = { holder: holder.name, goneHolders, jobTypes, leaseMs, limit: free };
         const { records, nextInMs } = await engine.claim(claimed);
@@ -172,7 +174,7 @@ export function createWorker(options: WorkerOptions): Worker {
     );
     const chosen = records[chances.indexOf(true)];
     if (chosen === undefined) return records;
-    alone = { jobId: chosen.job.jobId, until: clock.monotonic() + ALONE_LEASES * leaseMs };
+    alone = { lease: leaseOf(chosen), until: clock.monotonic() + ALONE_LEASES * leaseMs };
     const others = records.filter((record) => record !== chosen);
     const kept = await Promise.all(
       others.map((record) =>
@@ -218,7 +220,7 @@ export function createWorker(options: WorkerOptions): Worker {
   async function renewNow(): Promise<void> {
     const begunAt = clock.monotonic();
     lastCheckAt = begunAt;
-    const asked = [...running.values()];
+    const asked = [...running];
     const lost = await engine.renew(
       asked.map(({ lease }) => lease),
       leaseMs,
@@ -229,18 +231,36 @@ export function createWorker(options: WorkerOptions): Worker {
         attempt.heldUntil = begunAt + leaseMs;
         continue;
       }
-      attempt.controller.abort(new TidingsError("LEASE_LOST", `Job ${jobId} is no longer this handler's.`));
+      attempt.controller.abort(leaseLost(jobId));
     }
   }
 
+  /** Whether the lease is held, or known to be lost: somebody else may have it once it ran out. */
+  function isCertain({ heldUntil, controller }: Running): boolean {
+    return clock.monotonic() < heldUntil || controller.signal.aborted;
+  }
+
   /** Before a write: finds out whose the job is when its lease may have run out, as when the loop was blocked. */
-  function confirmLease(jobId: string): Promise<void> | undefined {
-    const attempt = running.get(jobId);
+  function confirmLease(lease: Lease): Promise<void> | undefined {
+    const attempt = find(lease);
     if (attempt === undefined || clock.monotonic() < attempt.heldUntil) return undefined;
     noticeBlock();
     // One that is under way may have been asked before the lease ran out.
-    const isKnown = (): boolean => clock.monotonic() < attempt.heldUntil || attempt.controller.signal.aborted;
-    return renew().then(() => (isKnown() ? undefined : renew()));
+    return renew().then(() => (isCertain(attempt) ? undefined : renew()));
+  }
+
+  /** Before a claim: it would take a job whose lease has run out, also from the handler that runs it here. */
+  async function holdsAll(): Promise<boolean> {
+    const areCertain = (): boolean => [...running].every(isCertain);
+    if (areCertain()) return true;
+    noticeBlock();
+    await renew();
+    if (!areCertain()) await renew();
+    return areCertain();
+  }
+
+  function find({ jobId, fence }: Lease): Running | undefined {
+    return [...running].find(({ lease }) => lease.jobId === jobId && lease.fence === fence);
   }
 
   function launch(record: JobRecord, claimedAt: number): void {
@@ -248,33 +268,31 @@ export function createWorker(options: WorkerOptions): Worker {
     const definition = jobs.get(jobType);
     if (definition === undefined) return;
     const controller = new AbortController();
-    const lease = { owner: record.owner, jobId, fence: record.fence };
+    const lease = leaseOf(record);
     const { signal } = controller;
     const onLost = (error: TidingsError): void => controller.abort(error);
     const attempt = createAttempt({
       ...{ engine, clock, definition, record, limits, signal, onLost },
-      confirmLease: () => confirmLease(jobId),
+      confirmLease: () => confirmLease(lease),
     });
-    const end = {
-      engine,
-      clock,
-      random,
-      limits,
-      leaseMs,
-      definition,
-      record,
-      attempt,
-      closing: closing.signal,
-    };
-    const handling = handle(record, definition, attempt, signal);
+    const shared = { engine, clock, random, limits, leaseMs, closing: closing.signal };
+    const end = { ...shared, definition, record, attempt };
+    // An attempt whose lease was lost may still run here: its job never has two handlers in one process.
+    const before = [...running].filter((other) => other.lease.jobId === jobId);
+    for (const { controller: former } of before) former.abort(leaseLost(jobId));
+    const formerEnded = Promise.all(before.map(({ returned }) => returned));
+    const handling = (before.length === 0 ? formerEnded : endsWithin(formerEnded, leaseMs, clock)).then(() =>
+      handle(record, definition, attempt, signal),
+    );
     const returned = handling.catch(() => undefined);
     const settled = run(end, handling, controller)
       .catch((error: unknown) => onError(error, `settling job ${jobId}`))
       .finally(() => {
-        running.delete(jobId);
+        running.delete(entry);
         void claim();
       });
-    running.set(jobId, { lease, heldUntil: claimedAt + leaseMs, controller, settled, returned });
+    const entry: Running = { lease, heldUntil: claimedAt + leaseMs, controller, settled, returned };
+    running.add(entry);
   }
 
   async function handle(
@@ -311,7 +329,7 @@ export function createWorker(options: WorkerOptions): Worker {
       const outcome = await firstOf(handling, signal);
       // A handler may have left calls without awaiting them: they come before its end.
       await firstOf(attempt.written(), signal);
-      const confirming = confirmLease(jobId);
+      const confirming = confirmLease(leaseOf(record));
       if (confirming !== undefined) await firstOf(confirming, signal);
       await completeAttempt(end, outcome ?? {});
     } catch (thrown) {
@@ -324,7 +342,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   /** Stops the handlers that run now, and adds their attempts to `stopped`. */
   function stopAll(stopped: Set<Running>): void {
-    for (const attempt of running.values()) {
+    for (const attempt of running) {
       stopped.add(attempt);
       attempt.controller.abort(
         new TidingsError(
@@ -345,7 +363,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   return {
     abort(jobId, why) {
-      running.get(jobId)?.controller.abort(why);
+      for (const { lease, controller } of running) if (lease.jobId === jobId) controller.abort(why);
     },
     async close(graceMs) {
       closing.abort();
@@ -357,7 +375,7 @@ export function createWorker(options: WorkerOptions): Worker {
       const patienceMs = Math.max(graceMs, HAND_BACK_MS);
       if (!(await endsWithin(handBack(stopped), patienceMs))) {
         givenUp = true;
-        options.onError(notAnswered(patienceMs, [...running.keys()]), "handing jobs back");
+        options.onError(notAnswered(patienceMs, running), "handing jobs back");
       }
       const returned = Promise.all([...stopped].map((attempt) => attempt.returned));
       if (graceMs > 0) await endsWithin(returned, graceMs, clock);
@@ -365,21 +383,23 @@ export function createWorker(options: WorkerOptions): Worker {
   };
 }
 
-function notAnswered(ms: number, jobIds: readonly string[]): TidingsError {
-  const jobs = jobIds.length === 0 ? "a claim under way" : jobIds.join(", ");
+function leaseOf({ owner, job: { jobId }, fence }: JobRecord): Lease {
+  return { owner, jobId, fence };
+}
+
+function jobIdsOf(running: Iterable<Running>): string {
+  return [...running].map(({ lease }) => lease.jobId).join(", ");
+}
+
+function leaseLost(jobId: string): TidingsError {
+  return new TidingsError("LEASE_LOST", `Job ${jobId} is no longer this handler's.`);
+}
+
+function notAnswered(ms: number, running: ReadonlySet<Running>): TidingsError {
+  const jobs = running.size === 0 ? "a claim under way" : jobIdsOf(running);
   return new TidingsError(
     "STORE_FAILED",
     `The store did not answer for ${ms / 1_000} s while the worker closed, so it is not known whether it took back ${jobs}.`,
     { hint: "Nothing is lost: what it did not take back goes on elsewhere when its lease has run out." },
   );
-}
-
-/** The handler's outcome, unless it is stopped first: a handler that ignores its signal must not hold the job. */
-function firstOf<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-    if (signal.aborted) onAbort();
-  });
 }

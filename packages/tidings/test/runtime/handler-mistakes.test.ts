@@ -4,6 +4,7 @@ import {
   defineJob,
   fromCloudEvent,
   PermanentError,
+  RetryAfter,
   type Tidings,
   toCloudEvent,
 } from "tidings";
@@ -93,8 +94,31 @@ describe("a handler that says what only the runtime may say", () => {
     expect((await tidings.read({ owner: "local", jobIds: ["victim"] })).events).toEqual([]);
   });
 
-  test.each(["JOB_CANCELED", "LEASE_LOST", "WORKER_STOPPED"])(
-    "ends its job as failed when it throws %s itself",
+  test.each(["WORKER_STOPPED", "WORKER_LOST"])(
+    "runs as often as its attempts allow when it asks for another one with %s, which would not count",
+    async (code) => {
+      let runs = 0;
+      const job = defineJob("stubborn", {
+        input: nothing,
+        attempts: 2,
+        run() {
+          runs += 1;
+          throw new RetryAfter(1, "Once more.", { code });
+        },
+      });
+      tidings = await createTidings({ store: "memory:", jobs: [job] });
+      const { jobId } = await tidings.start(job, {});
+      const end = (await storyOf(tidings, jobId)).at(-1);
+      expect(end).toMatchObject({
+        type: "job.failed",
+        error: { code: "HANDLER_FAILED", message: "Once more." },
+      });
+      expect(runs).toBe(2);
+    },
+  );
+
+  test.each(["JOB_CANCELED", "LEASE_LOST", "WORKER_STOPPED", "WORKER_LOST"])(
+    "ends its job as failed when it throws %s itself, under a code that a handler may have",
     async (code) => {
       const job = defineJob("pretender", {
         input: nothing,
@@ -104,7 +128,8 @@ describe("a handler that says what only the runtime may say", () => {
       });
       tidings = await createTidings({ store: "memory:", jobs: [job] });
       const { jobId } = await tidings.start(job, {});
-      expect((await storyOf(tidings, jobId)).at(-1)).toMatchObject({ type: "job.failed", error: { code } });
+      const end = (await storyOf(tidings, jobId)).at(-1);
+      expect(end).toMatchObject({ type: "job.failed", error: { code: "HANDLER_FAILED" } });
     },
   );
 });

@@ -11,7 +11,7 @@ import { createMemoryEngine } from "../../src/engine/memory/index.ts";
 import { systemRandom } from "../../src/engine/system-clock.ts";
 import { makeFolder } from "../engine/folder.ts";
 import { rows } from "./isolate/rows.ts";
-import { open, signalOf, storyOf, typesOf } from "./story.ts";
+import { advancing, open, signalOf, storyOf, typesOf } from "./story.ts";
 
 interface Worker {
   readonly process: ChildProcess;
@@ -79,6 +79,77 @@ test("FC-36: with a blocked event loop, it is told so and its writes are refused
   await storyOf(tidings, next.jobId);
   await expectWhole(tidings, jobId, second);
   await expect.poll(() => first.errors).toEqual(expect.arrayContaining(["LOOP_BLOCKED", "LEASE_LOST"]));
+});
+
+test("a worker whose loop was blocked does not take its own job from the handler that runs it", async () => {
+  let runs = 0;
+  let atOnce = 0;
+  let mostAtOnce = 0;
+  const quick = defineJob("quick", { input: z.object({}), run: () => ({}) });
+  const blocked = defineJob("blocked", {
+    input: z.object({}),
+    async run(_, { checkpoint }) {
+      runs += 1;
+      mostAtOnce = Math.max(mostAtOnce, ++atOnce);
+      const until = performance.now() + 500;
+      while (performance.now() < until);
+      // Its commit makes the worker claim, in the same transaction as the renewal that is late.
+      const { jobId } = await tidings.start(quick, {});
+      await storyOf(tidings, jobId);
+      await checkpoint({ done: true });
+      atOnce -= 1;
+      return { summary: "done" };
+    },
+  });
+  const told: string[] = [];
+  const tidings = await open({
+    store: `sqlite:${makeFolder()}/jobs.db`,
+    jobs: [quick, blocked],
+    leaseMs: 200,
+    onError: (error) => void told.push((error as TidingsError).code),
+  });
+  const { jobId } = await tidings.start(blocked, {});
+  const story = typesOf(await storyOf(tidings, jobId));
+  expect(story).not.toContain("job.retrying");
+  expect(story.at(-1)).toBe("job.completed");
+  expect({ runs, mostAtOnce }).toEqual({ runs: 1, mostAtOnce: 1 });
+  expect(told).toContain("LOOP_BLOCKED");
+});
+
+test("an attempt that was taken from a handler of this process begins when that handler has returned", async () => {
+  const manual = createManualClock();
+  const memory = createMemoryEngine({ clock: manual, random: systemRandom });
+  let isLate = true;
+  // Its renewals do not arrive, so that the worker's next claim finds the lease run out.
+  const store: Engine = { ...memory, renew: async (leases, ms) => (isLate ? [] : memory.renew(leases, ms)) };
+  const begun: number[] = [];
+  const letGo = signalOf();
+  const firstBegun = signalOf();
+  const slow = defineJob("slow", {
+    input: z.object({}),
+    async run(_, { attempt }) {
+      begun.push(attempt);
+      if (attempt > 1) return { summary: `attempt ${attempt}` };
+      firstBegun.resolve();
+      await letGo.promise;
+      return {};
+    },
+  });
+  const tidings = await open({ store, jobs: [slow], clock: manual, leaseMs: 30_000, onError: () => {} });
+  const { jobId } = await tidings.start(slow, {});
+  await firstBegun.promise;
+  await advancing(
+    manual,
+    storyOf(tidings, jobId, ({ type, attempt }) => type === "job.started" && attempt === 2),
+  );
+  isLate = false;
+  expect(begun).toEqual([1]);
+  letGo.resolve();
+  expect((await storyOf(tidings, jobId)).at(-1)).toMatchObject({
+    type: "job.completed",
+    summary: "attempt 2",
+  });
+  expect(begun).toEqual([1, 2]);
 });
 
 test.each([
