@@ -1,5 +1,5 @@
 /** Compares the store with the ledger: nothing that a client was told may be missing or different. */
-
+import { isDeepStrictEqual } from "node:util";
 import type { TidingsEvent } from "tidings";
 import { openEngine } from "tidings";
 import type { LedgerLine } from "./torture-ledger.ts";
@@ -32,15 +32,15 @@ export async function audit(
   const problems: string[] = [];
   try {
     const stories = new Map<string, TidingsEvent[]>();
-    const texts = new Map<string, string>();
+    const kept = new Map<string, TidingsEvent>();
     let events = 0;
     for (let after = 0; ; ) {
       const { entries, through } = await engine.read(OWNER, {}, after, PAGE);
       for (const { event } of entries) {
         const { jobId = "" } = event;
         stories.set(jobId, [...(stories.get(jobId) ?? []), event]);
-        if (texts.has(event.eventId)) problems.push(`event ${event.eventId} stands twice in the log`);
-        texts.set(event.eventId, canonical(event));
+        if (kept.has(event.eventId)) problems.push(`event ${event.eventId} stands twice in the log`);
+        kept.set(event.eventId, event);
         events += 1;
       }
       if (entries.length < PAGE) break;
@@ -57,12 +57,12 @@ export async function audit(
     const jobOf = new Map<string, string>();
     for (const line of ledger) {
       if (line.kind === "event") {
-        const text = texts.get(line.event.eventId);
-        if (text === undefined) problems.push(`lost: event ${line.event.eventId} was seen by a client`);
-        else if (text !== canonical(line.event)) {
-          problems.push(
-            `changed: event ${line.event.eventId} is ${text}, a client saw ${canonical(line.event)}`,
-          );
+        const { eventId } = line.event;
+        const event = kept.get(eventId);
+        if (event === undefined) problems.push(`lost: event ${eventId} was seen by a client`);
+        else if (!isDeepStrictEqual(event, line.event)) {
+          const [is, was] = [event, line.event].map((each) => JSON.stringify(each));
+          problems.push(`changed: event ${eventId} is ${is}, a client saw ${was}`);
         }
         continue;
       }
@@ -117,13 +117,4 @@ function judgeStory(
   if (mustHaveEnded && endings.length === 0) problems.push(`job ${jobId} never ended`);
   const interrupted = story.filter(({ type }) => type === "job.retrying").length;
   return { problems, ended: endings.length, interrupted };
-}
-
-/** JSON with sorted keys: the same event, however its fields are ordered. */
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_key, part: unknown) =>
-    typeof part === "object" && part !== null && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  );
 }

@@ -2,6 +2,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { TidingsError } from "tidings";
+import type { UploadLimits } from "./upload-folder.ts";
+import { UPLOAD_LIMITS } from "./uploads.ts";
 
 /** Whose tokens are accepted; see `createBearerVerifier`. */
 export interface AuthConfig {
@@ -19,8 +21,10 @@ export interface Config {
   readonly leaseMs: number;
   /** How long ended jobs are kept. */
   readonly retentionMs: number;
-  /** How much the store may hold before the oldest ended jobs go. */
+  /** How much the store may hold before ended jobs go, of the owners that keep the most. */
   readonly retentionBytes: number;
+  /** How much room uploaded files may take. */
+  readonly uploadLimits: UploadLimits;
   /** Where uploaded files are kept: beside the store; undefined = a temporary folder that goes with the process. */
   readonly uploadsFolder: string | undefined;
   /** Folder of the gift catalogue; undefined = the one that comes with the application. */
@@ -47,7 +51,11 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     store,
     leaseMs: wholeNumber(env, "TIDINGS_LEASE_MS", 10_000, 100, 3_600_000),
     retentionMs: wholeNumber(env, "TIDINGS_RETENTION_HOURS", 168, 1, 876_000) * 3_600_000,
-    retentionBytes: wholeNumber(env, "TIDINGS_RETENTION_BYTES", 2 ** 30, 2 ** 20, 2 ** 50),
+    retentionBytes: bytesOf(env, "TIDINGS_RETENTION_BYTES", 2 ** 30),
+    uploadLimits: {
+      bytes: bytesOf(env, "GIFTGENIUS_UPLOAD_BYTES", UPLOAD_LIMITS.bytes),
+      bytesPerOwner: bytesOf(env, "GIFTGENIUS_UPLOAD_BYTES_PER_OWNER", UPLOAD_LIMITS.bytesPerOwner),
+    },
     uploadsFolder: file === undefined ? undefined : join(dirname(resolve(file)), "uploads"),
     catalogueFolder: env.GIFTGENIUS_CATALOGUE || undefined,
     matchLog: env.GIFTGENIUS_MATCH_LOG || undefined,
@@ -104,6 +112,10 @@ function listOf(text: string | undefined): readonly string[] | undefined {
   const entries = (text ?? "").split(",").map((entry) => entry.trim().toLowerCase());
   const list = entries.filter((entry) => entry !== "");
   return list.length === 0 ? undefined : list;
+}
+
+function bytesOf(env: NodeJS.ProcessEnv, name: string, fallback: number): number {
+  return wholeNumber(env, name, fallback, 2 ** 20, 2 ** 50);
 }
 
 function wholeNumber(

@@ -15,7 +15,6 @@ import {
 import type { GiftGenius } from "./app.ts";
 import type { AuthConfig, Config } from "./config.ts";
 import { renderPage } from "./page/page.ts";
-import { MAX_UPLOAD_BYTES, tooLarge } from "./uploads.ts";
 import { VERSION } from "./version.ts";
 
 export interface HttpServer {
@@ -118,8 +117,6 @@ export async function serveHttp(
     const owner = await tidings.identify(request, response);
     if (owner === undefined) return void request.resume();
     response.removeHeader("connection");
-    const declared = Number(request.headers["content-length"] ?? 0);
-    if (declared > MAX_UPLOAD_BYTES) throw tooLarge();
     const { "content-type": type = "", "content-encoding": encoding = "identity" } = request.headers;
     if (type.startsWith("multipart/") || encoding !== "identity") {
       throw new TidingsError(
@@ -131,7 +128,9 @@ export async function serveHttp(
       );
     }
     // A file that cannot be kept ends the reading, not the connection: that carries the answer.
-    const upload = await app.uploads.receive(request.iterator({ destroyOnReturn: false }));
+    const source = request.iterator({ destroyOnReturn: false });
+    const declaredBytes = Number(request.headers["content-length"] ?? 0);
+    const upload = await app.uploads.receive(owner, source, declaredBytes);
     const uploadId = await app.uploads.grant(owner, upload);
     sendJson(response, 201, { uploadId, ...upload });
   }

@@ -42,8 +42,7 @@ export function createGiftServer({
       "Starts choosing gifts for every employee in a CSV file (columns employee_id, full_name, email, department, interests, budget) and answers at once with a jobId. Follow the job with get_job; read the gifts with get_gift_recommendations.",
     meta: { ui: { resourceUri: PAGE_URI } },
     input: startArguments,
-    prepare: (args, { owner }) =>
-      toBulkInput(args, { feed, uploads, findUpload: (uploadId) => uploads.find(owner, uploadId) }),
+    prepare: (args, { owner }) => toBulkInput(args, { feed, uploads, owner }),
   });
 
   registerJob(server, tidings, refresh, {

@@ -1,27 +1,31 @@
 /**
- * Files that people hand over. The bytes lie in a folder, named by their digest; who may use them stands in the store.
- * A job refers to the digest, so a file that arrives twice is the same input twice.
+ * Files that people hand over. The bytes lie in a folder, named by their owner's digest and their own; who may use them
+ * stands in the store. A job refers to the content's digest, so a file that arrives twice is the same input twice.
  *
  *   POST /uploads ──▶ file ──▶ id, good for a day ──▶ job ──▶ ends ──▶ retried … ──▶ is no longer kept
  *                      └── kept for a day after its last use ───┴── kept as long as the job is ───┘ then it goes
+ *                      └── its job was not started: gone in a minute or two
  */
 import { createHash, randomBytes } from "node:crypto";
-import { createReadStream, createWriteStream } from "node:fs";
-import { mkdir, mkdtemp, readdir, rename, rm, stat, utimes } from "node:fs/promises";
+import { createReadStream } from "node:fs";
+import { mkdtemp, open, rm, stat, utimes } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Clock, Tidings } from "tidings";
 import { PermanentError, TidingsError } from "tidings";
 import { OWN } from "./own-values.ts";
+import { openUploadFolder, type UploadLimits } from "./upload-folder.ts";
+import { GRANTS, keptByJob, removeAbandoned, removeOld, usesOf } from "./upload-sweep.ts";
 
+/** The largest file, where the limits of the folder leave so much. */
 export const MAX_UPLOAD_BYTES = 1024 ** 3;
-/** A draft that has not grown for so long belongs to a process that is gone. */
-const KEEP_PART_MS = 3_600_000;
+/** Some large files at once, and a week of usual ones. */
+export const UPLOAD_LIMITS: UploadLimits = { bytes: 16 * 1024 ** 3, bytesPerOwner: 4 * 1024 ** 3 };
 const DAY_MS = 24 * 3_600_000;
 const SWEEP_EVERY_MS = 3_600_000;
-/** Looked at in one sweep, of the jobs of one file. */
-const MOST_JOBS = 10_000;
+/** Longer than a start takes: whoever begins to use a file in the same moment has said so by then. */
+const ABANDON_MS = 60_000;
 
 const SYSTEM_CLOCK: Pick<Clock, "now" | "after"> = {
   now: () => Date.now(),
@@ -39,110 +43,151 @@ export interface Upload {
 
 export interface Uploads {
   /**
-   * Streams a file to disk.
+   * Streams an owner's file to disk. What it answers survives a loss of power.
    *
-   * @throws TidingsError PAYLOAD_TOO_LARGE above 1 GB; nothing is kept then.
+   * @param declaredBytes - How large the file says to be: then it is refused before its first byte is read.
+   * @throws TidingsError PAYLOAD_TOO_LARGE above 1 GB; OWNER_FULL and SERVER_FULL beyond the limits; STORE_FULL when the
+   *   disk is full all the same. Nothing is kept then.
    */
-  receive(source: AsyncIterable<Uint8Array>): Promise<Upload>;
+  receive(owner: string, source: AsyncIterable<Uint8Array>, declaredBytes?: number): Promise<Upload>;
   /** Gives an owner a name for a file, good for a day, or for as long as ended jobs are kept when that is shorter. */
   grant(owner: string, upload: Upload): Promise<string>;
   /** @throws TidingsError UPLOAD_NOT_FOUND, alike for unknown, foreign and expired ids. */
   find(owner: string, uploadId: string): Promise<Upload>;
   /** From now on the file stays for as long as the job is kept, which may be retried with it. */
   keepFor(owner: string, jobId: string, upload: Upload): Promise<void>;
-  /** Reads a file as a stream. @throws PermanentError UPLOAD_NOT_FOUND when it is no longer kept. */
-  open(upload: Upload): Promise<AsyncIterable<Uint8Array>>;
+  /** The job was not started: the file goes soon, unless another job or an id keeps it. */
+  abandon(owner: string, upload: Upload): void;
+  /**
+   * Reads all of a file, to find out whether it is what its owner sent.
+   *
+   * @throws PermanentError UPLOAD_NOT_FOUND, UPLOAD_DAMAGED
+   */
+  verify(owner: string, upload: Upload, signal: AbortSignal): Promise<void>;
+  /** Reads a file as a stream. @throws PermanentError UPLOAD_NOT_FOUND when it is no longer kept, UPLOAD_DAMAGED when it has another size. */
+  open(owner: string, upload: Upload): Promise<AsyncIterable<Uint8Array>>;
   /** Removes files that no job and no recent use keeps: now, and every hour. */
   beginSweeping(): void;
   close(): Promise<void>;
 }
 
+export interface UploadsOptions {
+  /** How long ended jobs are kept. */
+  readonly retentionMs: number;
+  /** Default `UPLOAD_LIMITS`. */
+  readonly limits?: UploadLimits;
+  /** Default: the machine's. */
+  readonly clock?: Pick<Clock, "now" | "after">;
+}
+
 /**
- * Opens the folder.
+ * Opens the folder and counts what it holds.
  *
- * @param folder - Where to keep the files, in a folder that exists; undefined = a temporary folder that is removed at
+ * @param place - Where to keep the files, in a folder that exists; undefined = a temporary folder that is removed at
  *   the end.
  * @param tidings - Asked for when it is needed: whose the files are, and which jobs are kept.
- * @param options - `retentionMs`: how long ended jobs are kept. `clock`: default the machine's.
  */
 export async function openUploads(
-  folder: string | undefined,
+  place: string | undefined,
   tidings: () => Tidings,
-  options: { readonly retentionMs: number; readonly clock?: Pick<Clock, "now" | "after"> },
+  { retentionMs, limits = UPLOAD_LIMITS, clock = SYSTEM_CLOCK }: UploadsOptions,
 ): Promise<Uploads> {
-  const { retentionMs, clock = SYSTEM_CLOCK } = options;
   /** A file that no job uses goes so long after it was used last. */
   const idleMs = Math.min(DAY_MS, retentionMs);
-  const home = folder ?? (await mkdtemp(join(tmpdir(), "giftgenius-")));
-  try {
-    await mkdir(home).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== "EEXIST") throw error;
-    });
-    await readdir(home);
-  } catch (error) {
-    throw new TidingsError(
-      "UPLOADS_UNWRITABLE",
-      `The folder for uploads, ${home}, cannot be used: ${(error as Error).message}.`,
-      {
-        hint: "Make the folder writable, or choose another place by TIDINGS_STORE.",
-        cause: error,
-      },
-    );
-  }
-  const pathOf = ({ sha256 }: Upload): string => join(home, `${sha256}.csv`);
+  const mostBytes = Math.min(MAX_UPLOAD_BYTES, limits.bytes, limits.bytesPerOwner);
+  const home = place ?? (await mkdtemp(join(tmpdir(), "giftgenius-")));
+  const folder = await openUploadFolder(home, limits, clock).catch((error: Error) => {
+    throw unwritable(home, error);
+  });
   const touch = (path: string): Promise<void> => {
     const now = new Date(clock.now());
     return utimes(path, now, now);
   };
+
   let closed = false;
   let sweeping: Promise<void> = Promise.resolve();
   let cancelSweep = () => {};
   const sweep = async (): Promise<void> => {
-    await removeOld({ home, idleMs, now: clock.now, isKept: (sha256) => isKept(tidings(), sha256) }).catch(
-      (error: Error) => {
-        if (error instanceof TidingsError && error.code === "STORE_CLOSED") return;
-        const { message } = error;
-        process.stderr.write(
-          `${JSON.stringify({ level: "warn", during: "removing old uploads", message })}\n`,
-        );
-      },
-    );
+    const isKept = (name: string) => keptByJob(tidings(), name);
+    await quietly(async () => {
+      await removeOld({ folder, idleMs, now: clock.now, isKept });
+      await folder.count();
+    });
     if (!closed) cancelSweep = clock.after(SWEEP_EVERY_MS, beginSweeping);
   };
   const beginSweeping = (): void => {
+    cancelSweep();
     sweeping = sweep();
   };
 
+  /** Whose files may have nobody who needs them, by name. */
+  let abandoned = new Map<string, string>();
+  let cancelAbandoned: (() => void) | undefined;
+  let clearing: Promise<void> = Promise.resolve();
+  const clear = (): void => {
+    const files = abandoned;
+    abandoned = new Map();
+    cancelAbandoned = undefined;
+    clearing = quietly(() =>
+      removeAbandoned({ folder, idleMs: ABANDON_MS, now: clock.now, tidings: tidings() }, files),
+    );
+  };
+
   const receiving = new Set<Promise<Upload>>();
-  const receive = async (source: AsyncIterable<Uint8Array>): Promise<Upload> => {
-    const draft = join(home, `${randomBytes(16).toString("hex")}.part`);
+  const receive = async (
+    owner: string,
+    source: AsyncIterable<Uint8Array>,
+    declaredBytes: number,
+  ): Promise<Upload> => {
+    if (declaredBytes > mostBytes) throw tooLarge(mostBytes);
+    const draft = await folder.begin(owner);
     const hash = createHash("sha256");
     let bytes = 0;
     try {
+      draft.growTo(declaredBytes);
+      // Opened before: a stream that opens it would make it after all when it is cut at once.
+      const file = await open(draft.path, "wx");
       await pipeline(
         source,
         async function* measure(chunks: AsyncIterable<Uint8Array>) {
           for await (const chunk of chunks) {
             bytes += chunk.length;
-            if (bytes > MAX_UPLOAD_BYTES) throw tooLarge();
+            if (bytes > mostBytes) throw tooLarge(mostBytes);
+            draft.growTo(bytes);
             hash.update(chunk);
             yield chunk;
           }
         },
-        createWriteStream(draft, { flags: "wx" }),
+        file.createWriteStream({ flush: true }),
       );
-      const upload = { bytes, sha256: hash.digest("hex") };
-      await rename(draft, pathOf(upload));
-      return upload;
+      const sha256 = hash.digest("hex");
+      await draft.keepAs(sha256, bytes);
+      return { bytes, sha256 };
     } catch (error) {
-      await rm(draft, { force: true });
-      throw error;
+      await draft.discard();
+      throw asFull(error);
     }
   };
 
+  /** The file's path, once it is marked as used. */
+  const use = async (owner: string, { sha256, bytes }: Upload): Promise<string> => {
+    const path = folder.pathOf(folder.nameOf(owner, sha256));
+    const file = await touch(path)
+      .then(() => stat(path))
+      .catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== "ENOENT") throw error;
+        throw new PermanentError("UPLOAD_NOT_FOUND", "The uploaded file is no longer kept.", {
+          hint: "Upload the file again and start a new job.",
+          cause: error,
+        });
+      });
+    if (file.size !== bytes) throw damaged(`it has ${file.size} bytes instead of ${bytes}`);
+    return path;
+  };
+
   return {
-    receive(source) {
-      const upload = receive(source).finally(() => receiving.delete(upload));
+    receive(owner, source, declaredBytes = 0) {
+      const upload = receive(owner, source, declaredBytes).finally(() => receiving.delete(upload));
       receiving.add(upload);
       return upload;
     },
@@ -161,7 +206,7 @@ export async function openUploads(
         | undefined;
       const isThere =
         upload !== undefined &&
-        (await touch(pathOf(upload)).then(
+        (await touch(folder.pathOf(folder.nameOf(owner, upload.sha256))).then(
           () => true,
           () => false,
         ));
@@ -178,99 +223,80 @@ export async function openUploads(
     },
 
     keepFor: (owner, jobId, { sha256 }) =>
-      tidings().transaction(OWN, (values) => values.put(`${usesOf(sha256)}${jobId}`, { owner, jobId })),
+      tidings().transaction(OWN, (values) =>
+        values.put(`${usesOf(folder.nameOf(owner, sha256))}${jobId}`, { owner, jobId }),
+      ),
+
+    abandon(owner, { sha256 }) {
+      if (closed) return;
+      abandoned.set(folder.nameOf(owner, sha256), owner);
+      // A moment more than a file has to lie still, so that the first look finds it.
+      cancelAbandoned ??= clock.after(ABANDON_MS + 1_000, clear);
+    },
+
+    async verify(owner, upload, signal) {
+      const hash = createHash("sha256");
+      for await (const chunk of createReadStream(await use(owner, upload), { highWaterMark: 1 << 18 })) {
+        signal.throwIfAborted();
+        hash.update(chunk as Buffer);
+      }
+      if (hash.digest("hex") !== upload.sha256) throw damaged("its content is another one");
+    },
+
+    open: async (owner, upload) => createReadStream(await use(owner, upload), { highWaterMark: 1 << 18 }),
 
     beginSweeping,
-
-    async open(upload) {
-      const path = pathOf(upload);
-      try {
-        await touch(path);
-      } catch (error) {
-        throw new PermanentError("UPLOAD_NOT_FOUND", "The uploaded file is no longer kept.", {
-          hint: "Upload the file again and start a new job.",
-          cause: error,
-        });
-      }
-      return createReadStream(path, { highWaterMark: 1 << 18 });
-    },
 
     async close() {
       closed = true;
       cancelSweep();
+      cancelAbandoned?.();
       // An upload that is cut now still has to remove what it has written.
-      await Promise.allSettled([...receiving, sweeping]);
-      if (folder === undefined) await rm(home, { recursive: true, force: true });
+      await Promise.allSettled([...receiving, sweeping, clearing]);
+      cancelSweep();
+      if (place === undefined) await rm(home, { recursive: true, force: true });
     },
   };
 }
 
+/** Work that nobody waits for: what goes wrong is told to the operator, and the next round tries again. */
+async function quietly(work: () => Promise<void>): Promise<void> {
+  await work().catch((error: Error) => {
+    if (error instanceof TidingsError && error.code === "STORE_CLOSED") return;
+    const { message } = error;
+    process.stderr.write(`${JSON.stringify({ level: "warn", during: "removing old uploads", message })}\n`);
+  });
+}
+
 function keyOf(uploadId: string): string {
-  return `upload:${uploadId}`;
+  return `${GRANTS}${uploadId}`;
 }
 
-export function tooLarge(): TidingsError {
-  return new TidingsError("PAYLOAD_TOO_LARGE", `The file is larger than ${MAX_UPLOAD_BYTES} bytes (1 GB).`, {
+function tooLarge(limit: number): TidingsError {
+  const inWords = limit === MAX_UPLOAD_BYTES ? " (1 GB)" : "";
+  return new TidingsError("PAYLOAD_TOO_LARGE", `The file is larger than ${limit} bytes${inWords}.`, {
     hint: "Split the file and start one job for each part.",
+    data: { limit },
   });
 }
 
-function usesOf(sha256: string): string {
-  return `file/${sha256}/`;
+/** A disk that is full before its limit is reached is told as a full store is: that lies on it as well. */
+function asFull(error: unknown): unknown {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code !== "ENOSPC" && code !== "EDQUOT") return error;
+  return new TidingsError("STORE_FULL", `The disk of the uploads is full: ${message}.`, { cause: error });
 }
 
-/** Whether a job of the file is kept; the others are forgotten. */
-async function isKept(tidings: Tidings, sha256: string): Promise<boolean> {
-  const uses = await tidings.transaction(OWN, (values) => values.list(usesOf(sha256), MOST_JOBS));
-  const gone: string[] = [];
-  for (const { key, value } of uses) {
-    const { owner, jobId } = value as { readonly owner: string; readonly jobId: string };
-    if (!(await isThere(tidings, owner, jobId))) gone.push(key);
-  }
-  if (gone.length > 0) {
-    await tidings.transaction(OWN, async (values) => {
-      for (const key of gone) await values.delete(key);
-    });
-  }
-  return gone.length < uses.length || uses.length === MOST_JOBS;
-}
-
-async function isThere(tidings: Tidings, owner: string, jobId: string): Promise<boolean> {
-  try {
-    await tidings.get(owner, jobId);
-    return true;
-  } catch (error) {
-    if (error instanceof TidingsError && error.code === "JOB_NOT_FOUND") return false;
-    throw error;
-  }
-}
-
-interface Sweep {
-  readonly home: string;
-  readonly idleMs: number;
-  readonly now: () => number;
-  readonly isKept: (sha256: string) => Promise<boolean>;
-}
-
-/** Another process may do the same at the same time: what has gone is no fault. */
-async function removeOld({ home, idleMs, now, isKept }: Sweep): Promise<void> {
-  for (const name of await readdir(home)) {
-    const [, sha256] = /^(?:([0-9a-f]{64})\.csv|[0-9a-f]{32}\.part)$/.exec(name) ?? [name, ""];
-    if (sha256 === "") continue;
-    const path = join(home, name);
-    const keepMs = sha256 === undefined ? KEEP_PART_MS : idleMs;
-    const isIdle = async () => ((await usedAt(path)) ?? Number.POSITIVE_INFINITY) < now() - keepMs;
-    // Looked at again behind the question: whoever began to use it meanwhile has touched it.
-    if ((await isIdle()) && (sha256 === undefined || (!(await isKept(sha256)) && (await isIdle()))))
-      await rm(path, { force: true });
-  }
-}
-
-/** When a file was used last; undefined when it is gone. */
-async function usedAt(path: string): Promise<number | undefined> {
-  const file = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "ENOENT") throw error;
-    return undefined;
+function damaged(how: string): PermanentError {
+  return new PermanentError("UPLOAD_DAMAGED", `The uploaded file is damaged: ${how}.`, {
+    hint: "Upload the file again and start a new job.",
   });
-  return file?.mtimeMs;
+}
+
+function unwritable(home: string, error: Error): TidingsError {
+  return new TidingsError(
+    "UPLOADS_UNWRITABLE",
+    `The folder for uploads, ${home}, cannot be used: ${error.message}.`,
+    { hint: "Make the folder writable, or choose another place by TIDINGS_STORE.", cause: error },
+  );
 }

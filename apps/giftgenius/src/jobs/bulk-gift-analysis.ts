@@ -87,6 +87,8 @@ export function bulkGiftAnalysis(parts: BulkParts): BulkGiftAnalysis {
       // The start noted it already, or is about to: no reason to fail when the store is full.
       await parts.uploads.keepFor(context.owner, context.jobId, input.file).catch(() => undefined);
       const catalogue = await catalogueOf(parts, context);
+      // Before it is read as a table: the faults of a damaged file are not its owner's.
+      await parts.uploads.verify(context.owner, input.file, context.signal);
       const matcher = createMatcher(catalogue, input);
       const survey = await surveyFile(parts, input, context);
       await learnInterests(parts, input, matcher, survey, context);
@@ -122,8 +124,8 @@ async function noteFeed(
   if ((await feed.latest()).version !== version) await emit(FEED_CHANGED);
 }
 
-async function employeesOf(parts: BulkParts, input: BulkInput, signal: AbortSignal) {
-  const source = await parts.uploads.open(input.file);
+async function employeesOf(parts: BulkParts, input: BulkInput, { owner, signal }: JobContext<StageKey>) {
+  const source = await parts.uploads.open(owner, input.file);
   const { currency, defaultBudgetCents } = input;
   return readEmployees(source, {
     currency,
@@ -140,7 +142,7 @@ async function surveyFile(
   let total = 0;
   let rejectedTotal = 0;
   const rejected: RowNote[] = [];
-  for await (const row of await employeesOf(parts, input, context.signal)) {
+  for await (const row of await employeesOf(parts, input, context)) {
     total += 1;
     if (row.outcome === "rejected") {
       rejectedTotal += 1;
@@ -163,7 +165,7 @@ async function learnInterests(
   survey: Survey,
   context: JobContext<StageKey>,
 ): Promise<void> {
-  for await (const row of await employeesOf(parts, input, context.signal)) {
+  for await (const row of await employeesOf(parts, input, context)) {
     if (row.outcome === "accepted") matcher.understand(row.employee);
     if (row.record % 100 === 0)
       await context.progress("extract_interests", fractionOf(row.record, survey.total + 1));
@@ -209,7 +211,7 @@ async function matchAll(
     await context.progress("match", fractionOf(state.matched, survey.accepted));
   };
 
-  for await (const row of await employeesOf(parts, input, context.signal)) {
+  for await (const row of await employeesOf(parts, input, context)) {
     if (row.record <= state.record || row.outcome === "rejected") continue;
     parts.onMatch?.(context.jobId, row.record);
     const { gifts, warnings } = matcher.match(row.employee);

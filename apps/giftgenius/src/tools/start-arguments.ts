@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { BulkInput } from "../jobs/bulk-gift-analysis.ts";
 import { LOCALES } from "../matching/catalogue.ts";
 import type { ProductFeed } from "../product-feed.ts";
-import type { Upload, Uploads } from "../uploads.ts";
+import type { Uploads } from "../uploads.ts";
 
 /** An inline file above this belongs to POST /uploads. */
 export const MAX_INLINE_CSV_BYTES = 1024 * 1024;
@@ -34,14 +34,14 @@ export type StartArguments = z.output<typeof startArguments>;
 /**
  * Brings the file in and checks what a schema cannot say.
  *
- * @throws TidingsError BAD_INPUT, PAYLOAD_TOO_LARGE, UPLOAD_NOT_FOUND
+ * @throws TidingsError BAD_INPUT, PAYLOAD_TOO_LARGE, UPLOAD_NOT_FOUND; OWNER_FULL and SERVER_FULL as for uploads
  */
 export async function toBulkInput(
   args: StartArguments,
   parts: {
     readonly feed: ProductFeed;
     readonly uploads: Uploads;
-    readonly findUpload: (uploadId: string) => Promise<Upload>;
+    readonly owner: string;
   },
 ): Promise<BulkInput> {
   const currency = args.currency.toUpperCase();
@@ -67,7 +67,7 @@ export async function toBulkInput(
 
 async function fileOf(
   { csv, uploadId }: StartArguments,
-  parts: { readonly uploads: Uploads; readonly findUpload: (uploadId: string) => Promise<Upload> },
+  { uploads, owner }: { readonly uploads: Uploads; readonly owner: string },
 ): Promise<BulkInput["file"]> {
   if ((csv === undefined) === (uploadId === undefined)) {
     throw new TidingsError(
@@ -79,7 +79,7 @@ async function fileOf(
     );
   }
   if (uploadId !== undefined) {
-    const { sha256, bytes } = await parts.findUpload(uploadId);
+    const { sha256, bytes } = await uploads.find(owner, uploadId);
     return { sha256, bytes };
   }
   const content = Buffer.from(csv ?? "", "utf8");
@@ -89,10 +89,11 @@ async function fileOf(
       `The inline csv has ${content.length} bytes; at most ${MAX_INLINE_CSV_BYTES} fit into a call.`,
       {
         hint: "Upload the file by POST /uploads and pass its uploadId.",
+        data: { limit: MAX_INLINE_CSV_BYTES },
       },
     );
   }
-  const { sha256, bytes } = await parts.uploads.receive(chunksOf(content));
+  const { sha256, bytes } = await uploads.receive(owner, chunksOf(content), content.length);
   return { sha256, bytes };
 }
 

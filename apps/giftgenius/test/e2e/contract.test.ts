@@ -56,6 +56,7 @@ async function codeOf(name: string, args: object): Promise<unknown> {
     message: expect.any(String),
     retryable: expect.any(Boolean),
     ...((error as Json).hint === undefined ? {} : { hint: expect.any(String) }),
+    ...((error as Json).data === undefined ? {} : { data: { limit: expect.any(Number) } }),
   });
   return (error as Json).code;
 }

@@ -80,8 +80,8 @@ test("a client that goes away in the middle of its upload is no fault of the ser
     {},
     {
       ...app.uploads,
-      receive(source) {
-        const upload = app.uploads.receive(source);
+      receive(...file) {
+        const upload = app.uploads.receive(...file);
         received = upload.catch(() => undefined);
         return upload;
       },

@@ -33,7 +33,7 @@ async function analyse(people: number, onMatch: (record: number) => void) {
   });
   const tidings: Tidings = await createTidings({ store: "memory:", jobs: [bulk] });
   const rows = Array.from({ length: people }, (_, n) => `p${n}@example.com,tea|hiking,60\n`);
-  const file = await uploads.receive(bytesOf(`email,interests,budget\n${rows.join("")}`));
+  const file = await uploads.receive(OWNER, bytesOf(`email,interests,budget\n${rows.join("")}`));
   const input = { file, currency: "USD", giftsPerEmployee: 2, locale: "en" } as const;
   const { jobId } = await tidings.start(bulk, input);
   const ended = new AbortController();

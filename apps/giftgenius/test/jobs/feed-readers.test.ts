@@ -40,7 +40,10 @@ async function openWorld(onMatch: () => void = () => undefined) {
 
   return {
     async makeList(owner: string): Promise<void> {
-      const file = await uploads.receive(bytesOf(`email,interests,budget\n${owner}@example.com,tea,20\n`));
+      const file = await uploads.receive(
+        owner,
+        bytesOf(`email,interests,budget\n${owner}@example.com,tea,20\n`),
+      );
       const input = { file, currency: "USD", giftsPerEmployee: 1, locale: "en" } as const;
       await ended(owner, (await tidings.start(bulk, input, { owner })).jobId);
     },

@@ -1,13 +1,16 @@
 /** `tidings doctor`: is this store, or this server, well? Each finding says what to do. */
+import { existsSync } from "node:fs";
 import { stat, statfs } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { loadDatabase } from "../engine/sqlite/driver.ts";
+import { toStoreError } from "../engine/sqlite/fault.ts";
+import { currentVersion, readVersion } from "../engine/sqlite/open.ts";
 import { systemClock } from "../engine/system-clock.ts";
 import { TidingsError } from "../model/error.ts";
 import { type Arguments, type Command, DONE, FAILED, TARGET_OPTIONS, textOf } from "./command.ts";
 import { toInert } from "./inert.ts";
 import type { Io } from "./io.ts";
-import { openTarget } from "./open-target.ts";
+import { openTarget, storeOf } from "./open-target.ts";
 import { isJson, paint, sizeOf, spanOf, writeJson } from "./print.ts";
 import { readUrl } from "./server.ts";
 
@@ -63,22 +66,24 @@ function ofNode(): Finding {
 }
 
 async function lookAtStore(args: Arguments, io: Io, say: (finding: Finding) => void): Promise<void> {
-  const target = await openTarget(args, io);
+  const store = storeOf(args, io);
+  const path = resolve(store.replace(/^sqlite:/, ""));
+  // Opening it says what is wrong with the name.
+  if (!store.startsWith("sqlite:") || !existsSync(path)) return (await openTarget(args, io)).close();
   try {
-    const { engine } = target.store ?? {};
-    const path = engine?.location?.replace(/^sqlite:/, "");
-    if (path === undefined) return;
-    await lookAtFile(resolve(path), say);
-  } finally {
-    await target.close();
+    await lookAtFile(path, say);
+  } catch (error) {
+    throw toStoreError(error, path, "so it could not be looked at");
   }
 }
 
-/** Reads the tables of all owners, which the port of engines never does. */
+/** Reads the tables of all owners, which the port of engines never does, and of a store of any version. */
 async function lookAtFile(path: string, say: (finding: Finding) => void): Promise<void> {
   const DatabaseSync = await loadDatabase();
   const database = new DatabaseSync(path, { readOnly: true });
   try {
+    const version = readVersion(database);
+    if (version === undefined) return say(NO_STORE);
     const one = (sql: string): Record<string, unknown> => database.prepare(sql).get() ?? {};
     const integrity = Object.values(one("PRAGMA integrity_check"))[0];
     say(
@@ -91,11 +96,7 @@ async function lookAtFile(path: string, say: (finding: Finding) => void): Promis
             hint: "Stop the server, keep a copy, and restore a backup.",
           },
     );
-    say({
-      level: "ok",
-      about: "schema",
-      message: `Version ${String(one("PRAGMA user_version").user_version)}.`,
-    });
+    say(ofVersion(version));
     const mode = one("PRAGMA journal_mode").journal_mode;
     say(
       mode === "wal"
@@ -112,6 +113,27 @@ async function lookAtFile(path: string, say: (finding: Finding) => void): Promis
   } finally {
     database.close();
   }
+}
+
+const NO_STORE: Finding = {
+  level: "problem",
+  about: "schema",
+  message: "The file is a database, but no store of Tidings.",
+  hint: "Check the path; it is relative to the current folder.",
+};
+
+function ofVersion(version: number): Finding {
+  const current = currentVersion();
+  if (version === current) return { level: "ok", about: "schema", message: `Version ${version}.` };
+  const message = `The store has version ${version}, and this program ${current}.`;
+  return version < current
+    ? {
+        level: "warning",
+        about: "schema",
+        message,
+        hint: "A server of this version brings it up to date when it starts; until then only doctor reads it.",
+      }
+    : { level: "problem", about: "schema", message, hint: "Update the program." };
 }
 
 async function lookAtSize(

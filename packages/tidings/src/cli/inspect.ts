@@ -15,7 +15,17 @@ import {
 import { toInert } from "./inert.ts";
 import type { Io } from "./io.ts";
 import { openTarget } from "./open-target.ts";
-import { barOf, isJson, lineOf, paintStatus, spanOf, summaryOf, writeJson, writeTable } from "./print.ts";
+import {
+  barOf,
+  isJson,
+  lineOf,
+  paintStatus,
+  spanOf,
+  summaryOf,
+  writeJson,
+  writeTable,
+  writeTold,
+} from "./print.ts";
 import type { Target } from "./target.ts";
 
 const MAX_EFFECTS = 1_000;
@@ -84,11 +94,7 @@ async function show(jobId: string, args: Arguments, io: Io, target: Target): Pro
   const story = args.options.events === true ? await target.story(jobId) : [];
   if (isJson(args, io)) {
     writeJson(io, details);
-    for (const told of story)
-      writeJson(
-        io,
-        told.kind === "event" ? { event: told.event, cursor: told.cursor } : { gap: told.cursor },
-      );
+    for (const told of story) writeTold(io, told);
     return;
   }
   io.write(`${toInert(job.jobId)}  ${paintStatus(io, job.status)}  ${barOf(job.percentage, 20)}\n`);

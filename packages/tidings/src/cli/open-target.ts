@@ -1,9 +1,7 @@
 /** From what was typed to a store or a server. */
-import { existsSync } from "node:fs";
 import type { Engine } from "../engine/engine.ts";
 import { openEngine } from "../engine/open-engine.ts";
 import { systemRandom } from "../engine/system-clock.ts";
-import { TidingsError } from "../model/error.ts";
 import { createTidings } from "../runtime/create-tidings.ts";
 import { DEFAULT_LIMITS } from "../runtime/limits.ts";
 import { jobNotFound, refusalOf } from "../runtime/refusal.ts";
@@ -13,40 +11,39 @@ import type { Io } from "./io.ts";
 import { openServer } from "./server.ts";
 import type { Target, Told } from "./target.ts";
 
-/** @throws TidingsError USAGE when neither or both are named; STORE_FAILED, STORE_NOT_FOUND or UNREACHABLE when it cannot be had. */
+/** @throws TidingsError USAGE when neither or both are named; STORE_FAILED, STORE_NOT_FOUND, STORE_TOO_OLD, STORE_TOO_NEW or UNREACHABLE when it cannot be had. */
 export async function openTarget(args: Arguments, io: Io): Promise<Target> {
   const url = textOf(args, "url");
-  const store = textOf(args, "store") ?? (url === undefined ? io.env.TIDINGS_STORE : undefined);
-  if (url !== undefined && store !== undefined) throw usageError("Name a store or a server, not both.");
-  if (url !== undefined) return openServer(url, textOf(args, "token") ?? io.env.TIDINGS_TOKEN, io);
+  if (url === undefined) return openStore(storeOf(args, io), textOf(args, "owner") ?? "local");
+  if (textOf(args, "store") !== undefined) throw usageError("Name a store or a server, not both.");
+  return openServer(url, textOf(args, "token") ?? io.env.TIDINGS_TOKEN, io);
+}
+
+/** @throws TidingsError USAGE when no store is named, or one that only its own process can see. */
+export function storeOf(args: Arguments, io: Io): string {
+  const store = textOf(args, "store") ?? io.env.TIDINGS_STORE;
   if (store === undefined || store === "") {
     throw usageError(
       "It is not said which jobs are meant.",
       "Name a store by --store sqlite:PATH, or a server by --url.",
     );
   }
-  return openStore(store, textOf(args, "owner") ?? "local");
-}
-
-/** Without workers and without sweeping: looking at a store changes nothing in it. */
-async function openStore(store: string, owner: string): Promise<Target> {
   if (store === "memory:") {
     throw usageError(
       "A store in memory can be seen by its own process only.",
       "Ask its server: --url http://127.0.0.1:3000/mcp",
     );
   }
-  const path = store.startsWith("sqlite:") ? store.slice("sqlite:".length) : undefined;
-  if (path !== undefined && !existsSync(path)) {
-    throw new TidingsError("STORE_NOT_FOUND", `There is no store at "${path}".`, {
-      hint: "Check the path; it is relative to the current folder.",
-    });
-  }
-  const engine = await openEngine(store);
+  return store;
+}
+
+/** Without workers and without sweeping: looking at a store changes nothing in it. */
+async function openStore(store: string, owner: string): Promise<Target> {
+  const engine = await openEngine(store, undefined, { existing: true });
   const tidings = await createTidings({ store: engine, jobs: [], concurrency: 0, sweep: false });
   return {
     name: store,
-    store: { tidings, engine, owner },
+    store: { tidings, owner },
     async list({ limit, ...filter }) {
       return (await tidings.list(owner, { ...filter, limit })).jobs;
     },

@@ -5,6 +5,7 @@ import type { JobSnapshot } from "../runtime/snapshot.ts";
 import type { Arguments } from "./command.ts";
 import { toInert, toInertJson } from "./inert.ts";
 import type { Io } from "./io.ts";
+import type { Told } from "./target.ts";
 
 export function isJson(args: Arguments, io: Io): boolean {
   return args.options.json === true || !io.isTerminal;
@@ -12,6 +13,12 @@ export function isJson(args: Arguments, io: Io): boolean {
 
 export function writeJson(io: Io, value: unknown): void {
   io.write(`${toInertJson(value)}\n`);
+}
+
+/** One item of a story: `{ event, cursor }` or `{ gap: true, cursor }`. */
+export function writeTold(io: Io, told: Told): void {
+  const { cursor } = told;
+  writeJson(io, told.kind === "event" ? { event: told.event, cursor } : { gap: true, cursor });
 }
 
 const COLOURS: Readonly<Record<string, number>> = { red: 31, green: 32, yellow: 33, blue: 34, grey: 90 };

@@ -5,7 +5,7 @@ import { type Command, DONE, FAILED, INTERRUPTED, TARGET_OPTIONS, textOf, usageE
 import { toInert } from "./inert.ts";
 import type { Io } from "./io.ts";
 import { openTarget } from "./open-target.ts";
-import { barOf, isJson, lineOf, paint, paintStatus, writeJson } from "./print.ts";
+import { barOf, isJson, lineOf, paint, paintStatus, writeTold } from "./print.ts";
 import type { Target, Told } from "./target.ts";
 
 export const tail: Command = {
@@ -43,7 +43,7 @@ async function follow(
 ): Promise<number> {
   let cursor = after;
   let end: number | undefined;
-  const show = asJson ? createLines(io) : createBar(io, jobId);
+  const show = asJson ? (told: Told) => writeTold(io, told) : createBar(io, jobId);
   for await (const told of target.follow(jobId, after, io.signal)) {
     cursor = told.cursor ?? cursor;
     show(told);
@@ -68,14 +68,6 @@ async function follow(
 
 function endOf(status: string): number {
   return status === "completed" ? DONE : FAILED;
-}
-
-function createLines(io: Io) {
-  return (told: Told) =>
-    writeJson(
-      io,
-      told.kind === "event" ? { event: told.event, cursor: told.cursor } : { gap: true, cursor: told.cursor },
-    );
 }
 
 /** Events as lines, and below them one line with a bar, written over as the job goes on. */

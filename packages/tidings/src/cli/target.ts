@@ -1,5 +1,4 @@
 /** What commands work on: a store on this machine, or a server over MCP. */
-import type { Engine } from "../engine/engine.ts";
 import type { TidingsEvent } from "../model/event.ts";
 import type { Status } from "../model/job.ts";
 import type { JobSnapshot } from "../runtime/snapshot.ts";
@@ -32,6 +31,6 @@ export interface Target {
   cancel(jobId: string, reason: string | undefined): Promise<JobSnapshot>;
   retry(jobId: string): Promise<{ readonly jobId: string; readonly status: Status }>;
   /** Set for a store. */
-  readonly store?: { readonly tidings: Tidings; readonly engine: Engine; readonly owner: string };
+  readonly store?: { readonly tidings: Tidings; readonly owner: string };
   close(): Promise<void>;
 }

@@ -19,7 +19,7 @@ export interface JobRecord {
   readonly job: Job;
   /** Numbers of the job's own type, such as rows read; set by the handler. */
   readonly counts: Readonly<Record<string, number>>;
-  /** What the job was started with. Like `checkpoint` and `result`, only in records that `claim` and `get` give: the others stay small. */
+  /** What the job was started with. Like `checkpoint` and `result`, only in records that `claim` gives: the others stay small, see `Engine.document`. */
   readonly input?: unknown;
   /** What the handler saved last; undefined before the first checkpoint. */
   readonly checkpoint?: unknown;
@@ -35,6 +35,9 @@ export interface JobRecord {
   /** Rises with every claim; writes under an older number are stale. */
   readonly fence: number;
 }
+
+/** The larger parts of a job. */
+export type DocumentName = "input" | "checkpoint" | "result";
 
 /** One event in its owner's log. */
 export interface LogEntry {
@@ -54,14 +57,18 @@ export interface QueueLimit {
 
 /** How much one job may keep. Sizes are bytes of JSON. */
 export interface ChangeLimits {
+  /** Of one event; of what ends an attempt badly, whose text is short already, not. */
   readonly eventBytes: number;
   readonly checkpointBytes: number;
   readonly resultBytes: number;
   /** Of one item of a collection. */
   readonly itemBytes: number;
-  /** In the whole story; the ending is always allowed. */
+  /** In the whole story; the end of an attempt or of the job is always allowed. */
   readonly events: number;
 }
+
+/** Bytes of JSON of one event. */
+export type EventLimit = Pick<ChangeLimits, "eventBytes">;
 
 export interface StartRequest {
   readonly owner: string;
@@ -81,6 +88,8 @@ export interface StartRequest {
   readonly maxAttempts: number;
   /** Default: none. What exists already is found whatever the limit. */
   readonly queue?: QueueLimit;
+  /** Default: none. A `job.created` beyond it is refused with PAYLOAD_TOO_LARGE: nothing is started. */
+  readonly limits?: EventLimit;
 }
 
 export type StartOutcome =
@@ -225,6 +234,8 @@ export interface Engine {
 
   /** One job of this owner; undefined alike for unknown and foreign ids. */
   get(owner: string, jobId: string): Promise<JobRecord | undefined>;
+  /** One of the larger parts of a job; undefined when it has none, and alike for unknown and foreign ids. */
+  document(owner: string, jobId: string, name: DocumentName): Promise<unknown>;
   /** Jobs of this owner, newest first. */
   list(owner: string, request: ListRequest): Promise<readonly JobRecord[]>;
   /** Events of this owner's log after a position. */
@@ -238,12 +249,12 @@ export interface Engine {
     limit: number,
   ): Promise<{ readonly items: readonly unknown[]; readonly total: number }>;
 
-  /** Adds events that concern no job to the owner's log. One whose `eventId` is there already is not added again. Returns one entry for each event, in order: where it stands now, or stood already. */
-  publish(owner: string, events: readonly TidingsEvent[]): Promise<readonly LogEntry[]>;
+  /** Adds events that concern no job to the owner's log. One whose `eventId` is there already is not added again. Returns one entry for each event, in order: where it stands now, or stood already. One beyond `limit` (default: none) is refused with PAYLOAD_TOO_LARGE, and all with it. */
+  publish(owner: string, events: readonly TidingsEvent[], limit?: EventLimit): Promise<readonly LogEntry[]>;
   /** Runs `work` on the owner's values; what it throws rolls everything back and is thrown again. */
   transaction<T>(owner: string, work: (transaction: Transaction) => T | Promise<T>): Promise<T>;
 
-  /** Calls `wake` soon after something was committed for this owner (for anybody, when undefined), by any process. Also when the engine is closed. A hint without data: read the log. Returns the way to stop. */
+  /** Calls `wake` soon after an event was committed for this owner (for anybody, when undefined), by any process, and when the engine is closed. Other writes of this process may wake too; values and items that another one wrote wake nobody. A hint without data: read the log. Returns the way to stop. */
   watch(owner: string | undefined, wake: () => void): () => void;
   /** The holders of all current leases. */
   holders(): Promise<readonly string[]>;

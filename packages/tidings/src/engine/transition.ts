@@ -10,14 +10,14 @@
  * machine; one that was set later than now comes from before the machine was restarted, and is over.
  */
 import { type Clock, toTimestamp } from "../model/clock.ts";
-import type { Refusal } from "../model/command.ts";
+import type { CommandType, Refusal } from "../model/command.ts";
 import { create, decide } from "../model/decide.ts";
 import { type ErrorInfo, TidingsError } from "../model/error.ts";
 import { isCatalogueType, isStored, type TidingsEvent } from "../model/event.ts";
 import { hasEnded, type Job } from "../model/job.ts";
 import { readEvent } from "../model/projection/read.ts";
 import { reduce } from "../model/reduce.ts";
-import type { Change, ClaimRequest, JobRecord, QueueLimit, StartRequest } from "./engine.ts";
+import type { Change, ClaimRequest, EventLimit, JobRecord, QueueLimit, StartRequest } from "./engine.ts";
 import { toJson } from "./json.ts";
 import { checkBytes, checkEvents } from "./limits.ts";
 
@@ -88,6 +88,7 @@ export function isDue(kept: KeptJob, goneHolders: readonly string[], monotonicMs
 export function startJob(request: StartRequest, moment: Moment): Transition {
   const documents = { input: toJson(request.input, `The input of job "${request.jobId}"`) };
   const event = keep(create(request, moment.timestamp));
+  checkEventBytes([event], request.limits);
   const record: JobRecord = {
     owner: request.owner,
     job: reduce(undefined, event.event) as Job,
@@ -99,6 +100,9 @@ export function startJob(request: StartRequest, moment: Moment): Transition {
   };
   return { kept: { record, wait: NO_WAIT, holder: undefined }, events: [event], documents };
 }
+
+/** The commands after which a job has ended, or waits for another attempt. */
+const ENDS: ReadonlySet<CommandType> = new Set(["retry", "complete", "fail", "cancel"]);
 
 /** What a change makes of a job. Everything that may be wrong with it is found here, before anything is written. */
 export function changeJob(kept: KeptJob, change: Change, moment: Moment): Verdict {
@@ -112,8 +116,10 @@ export function changeJob(kept: KeptJob, change: Change, moment: Moment): Verdic
   const { limits } = change;
   const events = decision.events.map(keep);
   const job = fold(record.job, events);
-  for (const { event, body } of events) checkBytes(body, limits?.eventBytes, `The event "${event.type}"`);
-  if (!hasEnded(job.status)) checkEvents(job.seq, limits?.events, job.jobId);
+  // What ends an attempt must always be written: it could not end otherwise. What is wrong with it is told in short texts.
+  const isEnd = command !== undefined && ENDS.has(command.type);
+  if (command?.type !== "retry" && command?.type !== "fail") checkEventBytes(events, limits);
+  if (!isEnd) checkEvents(job.seq, limits?.events, job.jobId);
   const counts =
     change.counts === undefined ? record.counts : merged(record.counts, change.counts, job.jobId);
   const documents: { checkpoint?: string; result?: string } = {};
@@ -235,9 +241,9 @@ function copyRecord(
   return retriedAs === undefined ? record : { ...record, retriedAs };
 }
 
-/** Texts of events that concern no job. @throws TidingsError BAD_EVENT for one that only a job may have, or that is never stored. */
-export function keepPublished(events: readonly TidingsEvent[]): readonly KeptEvent[] {
-  return events.map((event) => {
+/** Texts of events that concern no job. @throws TidingsError BAD_EVENT for one that only a job may have, or that is never stored; PAYLOAD_TOO_LARGE. */
+export function keepPublished(events: readonly TidingsEvent[], limit?: EventLimit): readonly KeptEvent[] {
+  const kept = events.map((event) => {
     const about = `The event "${event.type}" was not published`;
     if (event.jobId !== undefined || event.seq !== undefined || event.type.startsWith("job.")) {
       throw new TidingsError("BAD_EVENT", `${about}: it belongs to the story of a job.`, {
@@ -249,6 +255,13 @@ export function keepPublished(events: readonly TidingsEvent[]): readonly KeptEve
     }
     return keep(event);
   });
+  checkEventBytes(kept, limit);
+  return kept;
+}
+
+/** @throws TidingsError PAYLOAD_TOO_LARGE */
+function checkEventBytes(events: readonly KeptEvent[], limit: EventLimit | undefined): void {
+  for (const { event, body } of events) checkBytes(body, limit?.eventBytes, `The event "${event.type}"`);
 }
 
 /**

@@ -1,47 +1,49 @@
 /**
- * Every code that Tidings itself gives, with whether trying the same again can help and the HTTP status under
- * which plain HTTP answers it. Handlers may fail with codes of their own. Documented in docs/errors.md.
+ * Every code that Tidings itself gives, and whether trying the same again can help. Handlers may fail with codes of
+ * their own. Documented in docs/errors.md.
  */
-export const ERRORS = {
-  BAD_INPUT: { retryable: false, status: 400 },
-  BAD_CURSOR: { retryable: false, status: 400 },
-  BAD_EVENT: { retryable: false, status: 400 },
-  IDEMPOTENCY_CONFLICT: { retryable: false, status: 409 },
-  JOB_NOT_FOUND: { retryable: false, status: 404 },
-  JOB_CANCELED: { retryable: false, status: 409 },
-  JOB_NOT_ENDED: { retryable: true, status: 409 },
-  JOB_TYPE_UNKNOWN: { retryable: false, status: 400 },
-  UPLOAD_NOT_FOUND: { retryable: false, status: 404 },
-  PAYLOAD_TOO_LARGE: { retryable: false, status: 413 },
-  TOO_MANY_REQUESTS: { retryable: true, status: 429 },
-  QUEUE_FULL: { retryable: true, status: 429 },
-  OWNER_FULL: { retryable: true, status: 429 },
-  TOO_MANY_EVENTS: { retryable: false, status: 500 },
-  FORBIDDEN: { retryable: false, status: 403 },
-  UNAUTHENTICATED: { retryable: false, status: 401 },
-  INSUFFICIENT_SCOPE: { retryable: false, status: 403 },
-  AUTH_UNAVAILABLE: { retryable: true, status: 503 },
-  METHOD_NOT_ALLOWED: { retryable: false, status: 405 },
-  REQUEST_TIMEOUT: { retryable: true, status: 408 },
-  UNREACHABLE: { retryable: true, status: 503 },
-  JOB_TIMEOUT: { retryable: true, status: 500 },
-  WORKER_LOST: { retryable: true, status: 500 },
-  WORKER_STOPPED: { retryable: true, status: 500 },
-  HANDLER_CRASHED: { retryable: true, status: 500 },
-  HANDLER_FAILED: { retryable: true, status: 500 },
-  LOOP_BLOCKED: { retryable: true, status: 500 },
-  LEASE_LOST: { retryable: true, status: 500 },
-  STORE_BUSY: { retryable: true, status: 503 },
-  STORE_FULL: { retryable: true, status: 503 },
-  STORE_FAILED: { retryable: true, status: 503 },
-  STORE_TOO_NEW: { retryable: false, status: 500 },
-  STORE_CLOSED: { retryable: true, status: 503 },
-  BAD_DEFINITION: { retryable: false, status: 500 },
-  INTERNAL: { retryable: true, status: 500 },
-} as const satisfies Record<string, { retryable: boolean; status: number }>;
+export const RETRYABLE = {
+  BAD_INPUT: false,
+  BAD_CURSOR: false,
+  BAD_EVENT: false,
+  BAD_MESSAGE: false,
+  IDEMPOTENCY_CONFLICT: false,
+  JOB_NOT_FOUND: false,
+  JOB_CANCELED: false,
+  JOB_NOT_ENDED: true,
+  JOB_TYPE_UNKNOWN: false,
+  UPLOAD_NOT_FOUND: false,
+  PAYLOAD_TOO_LARGE: false,
+  TOO_MANY_REQUESTS: true,
+  QUEUE_FULL: true,
+  OWNER_FULL: true,
+  SERVER_FULL: true,
+  TOO_MANY_EVENTS: false,
+  FORBIDDEN: false,
+  UNAUTHENTICATED: false,
+  INSUFFICIENT_SCOPE: false,
+  AUTH_UNAVAILABLE: true,
+  METHOD_NOT_ALLOWED: false,
+  REQUEST_TIMEOUT: true,
+  UNREACHABLE: true,
+  JOB_TIMEOUT: true,
+  WORKER_LOST: true,
+  WORKER_STOPPED: true,
+  HANDLER_CRASHED: true,
+  HANDLER_FAILED: true,
+  LOOP_BLOCKED: true,
+  LEASE_LOST: true,
+  STORE_BUSY: true,
+  STORE_FULL: true,
+  STORE_FAILED: true,
+  STORE_TOO_NEW: false,
+  STORE_CLOSED: true,
+  BAD_DEFINITION: false,
+  INTERNAL: true,
+} as const satisfies Record<string, boolean>;
 
 /** A code of Tidings' own. */
-export type ErrorCode = keyof typeof ERRORS;
+export type ErrorCode = keyof typeof RETRYABLE;
 
 /** What a failure looks like in an event, in a snapshot and in a tool's answer. */
 export interface ErrorInfo {
@@ -77,7 +79,7 @@ export class TidingsError extends Error {
     this.name = "TidingsError";
     this.code = code;
     this.hint = options.hint;
-    this.retryable = options.retryable ?? (isErrorCode(code) ? ERRORS[code].retryable : false);
+    this.retryable = options.retryable ?? (isErrorCode(code) && RETRYABLE[code]);
     this.data = options.data;
   }
 
@@ -93,5 +95,5 @@ export class TidingsError extends Error {
 }
 
 export function isErrorCode(code: string): code is ErrorCode {
-  return Object.hasOwn(ERRORS, code);
+  return Object.hasOwn(RETRYABLE, code);
 }

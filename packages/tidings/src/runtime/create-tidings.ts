@@ -12,6 +12,7 @@ import { ENVELOPE_FIELDS } from "../model/event.ts";
 import { readEvent } from "../model/projection/read.ts";
 import { findProblem, object } from "../model/schema.ts";
 import { validate } from "../model/standard-schema.ts";
+import { checkOptions } from "./check-options.ts";
 import type { AnyJobDefinition } from "./define-job.ts";
 import { digestOf } from "./digest.ts";
 import { endsWithin } from "./ends-within.ts";
@@ -42,7 +43,7 @@ export interface TidingsOptions {
   readonly concurrency?: number;
   /** How long a silent worker keeps its jobs, in milliseconds. Default 10 000. */
   readonly leaseMs?: number;
-  /** How long an ended job, and an event that concerns no job, is kept, in milliseconds. Default 7 days. Values are kept until they are deleted. */
+  /** How long an ended job, and an event that concerns no job, is kept, in milliseconds. Default 7 days. Values are kept until they are deleted, or as long as `put` says. */
   readonly retentionMs?: number;
   /** How much the store may hold, in bytes; beyond it ended jobs go, of the owners that keep the most, the oldest first. Default: no limit. */
   readonly retentionBytes?: number;
@@ -72,8 +73,8 @@ const STORE_CLOSE_MS = 10_000;
 /**
  * Opens the store and begins to work.
  *
- * @throws TidingsError BAD_DEFINITION for two jobs of one type; STORE_FAILED or STORE_TOO_NEW when the store cannot be
- *   opened.
+ * @throws TidingsError BAD_DEFINITION for two jobs of one type, an isolated job on a store that its process cannot open,
+ *   and options out of their range; STORE_FAILED, STORE_BUSY or STORE_TOO_NEW when the store cannot be opened.
  */
 export async function createTidings(options: TidingsOptions): Promise<Tidings> {
   const parked = park();
@@ -81,24 +82,20 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
   const clock = options.clock ?? systemClock;
   const random = options.random ?? systemRandom;
   const onFault = options.onError ?? printError;
+  checkOptions(options);
   const leaseMs = options.leaseMs ?? 10_000;
-  if (!(leaseMs > 0 && Number.isFinite(leaseMs)))
-    throw new TidingsError("BAD_DEFINITION", `leaseMs is ${leaseMs}, but must be a finite number above 0.`);
   const jobs = byType(options.jobs);
   const { retentionBytes } = options;
   const stored = retentionBytes === undefined ? {} : { storedBytesPerOwner: retentionBytes };
   const limits = readLimits({ ...stored, ...options.limits });
   const queue = queueLimitOf(limits);
+  const changeLimits = changeLimitsOf(limits);
   const store =
     typeof options.store === "string" ? await openEngine(options.store, { clock, random }) : options.store;
   if (options.concurrency !== 0) await checkIsolation(jobs, store);
   const sealOf = (owner: string) => createCursorSeal(store.secret, owner);
   const hub = createHub({ engine: store, sealOf: (owner) => sealOf(owner).seal, onError: onFault });
-  const prune: Tidings["prune"] = async (request) => {
-    const removed = await store.prune(request);
-    hub.forget();
-    return removed;
-  };
+  const prune: Tidings["prune"] = (request) => store.prune(request);
   const retention: PruneRequest = {
     olderThanMs: options.retentionMs ?? 7 * DAY_MS,
     compactAfterMs: options.compactAfterMs ?? HOUR_MS,
@@ -132,7 +129,7 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
           holder,
           leaseMs,
           concurrency: options.concurrency ?? 4,
-          limits: changeLimitsOf(limits),
+          limits: changeLimits,
           onError,
         });
   const sweeper =
@@ -159,8 +156,12 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
     return (await engine.read(owner, { jobIds: [] }, Number.MAX_SAFE_INTEGER, 1)).head;
   }
 
+  async function findRecord(owner: string, jobId: string): Promise<JobRecord | undefined> {
+    return typeof jobId === "string" ? engine.get(owner, jobId) : undefined;
+  }
+
   async function recordOf(owner: string, jobId: string): Promise<JobRecord> {
-    const record = typeof jobId === "string" ? await engine.get(owner, jobId) : undefined;
+    const record = await findRecord(owner, jobId);
     if (record === undefined) throw jobNotFound();
     return record;
   }
@@ -217,6 +218,7 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
         counts: definition.counts,
         maxAttempts: definition.attempts,
         queue,
+        limits: changeLimits,
         ...(idempotencyKey === undefined ? {} : { key: idempotencyKey }),
         ...(correlationId === undefined ? {} : { correlationId }),
         ...summaryOf(job, valid.value),
@@ -226,6 +228,11 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
 
     async get(owner, jobId) {
       return snapshot(await recordOf(owner, jobId));
+    },
+
+    async find(owner, jobId) {
+      const record = await findRecord(owner, jobId);
+      return record === undefined ? undefined : snapshot(record);
     },
 
     async list(owner, { status, correlationId, cursor, limit = 50 } = {}) {
@@ -250,7 +257,7 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
     async cancel(owner, jobId, { canceledBy, reason }) {
       await recordOf(owner, jobId);
       const command = { type: "cancel", canceledBy, ...(reason === undefined ? {} : { reason }) } as const;
-      const outcome = await engine.apply({ owner, jobId, command });
+      const outcome = await engine.apply({ owner, jobId, command, limits: changeLimits });
       if (outcome.outcome === "unknown") throw jobNotFound();
       if (outcome.outcome === "applied")
         worker?.abort(jobId, new TidingsError("JOB_CANCELED", `Job ${jobId} was canceled.`));
@@ -267,12 +274,13 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
           `No job of type "${jobType}" is registered here, so ${jobId} cannot be retried.`,
         );
       }
-      const outcome = await retryJob(old, { engine, random, definition, queue });
+      const outcome = await retryJob(old, { engine, random, definition, queue, limits: changeLimits });
       return started(outcome, { jobId });
     },
 
     async result(owner, jobId) {
-      return (await recordOf(owner, jobId)).result;
+      const { job } = await recordOf(owner, jobId);
+      return engine.document(owner, job.jobId, "result");
     },
 
     async items(owner, jobId, collection, { offset, limit }) {
@@ -323,7 +331,7 @@ export async function createTidings(options: TidingsOptions): Promise<Tidings> {
         throw new TidingsError("BAD_EVENT", `The event "${draft.type}" was not published: ${problem}.`);
       }
       // One that the log had already is not written again: it comes back as it stands there.
-      const [entry] = await engine.publish(owner, [read.event]);
+      const [entry] = await engine.publish(owner, [read.event], changeLimits);
       if (entry === undefined)
         throw new TidingsError("INTERNAL", `The event "${draft.type}" was not written.`);
       return { event: entry.event, cursor: sealOf(owner).seal(entry.position) };

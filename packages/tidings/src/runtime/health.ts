@@ -1,11 +1,11 @@
 /**
  * Whether the store can be written.
  *
- *   ok ──a write finds it full──▶ degraded ──a probe is kept──▶ ok
- *           system.degraded          │ every 2 s        system.restored
- *                                    └─ room is made, as far as retention allows
+ *   ok ──a write fails, or finds it full──▶ degraded ──a probe is kept──▶ ok
+ *           system.degraded                  │ every 2 s        system.restored
+ *                                            └─ room is made, as far as retention allows
  *
- * Both events go to open streams only: a store that is full could not keep them.
+ * Both events go to open streams only: the store could not keep them.
  */
 import type { Engine } from "../engine/engine.ts";
 import type { Clock, Random } from "../model/clock.ts";
@@ -46,6 +46,11 @@ const PROBE_OWNER = "tidings";
 const PROBE_KEY = "dev.tidings/probe";
 const PROBE = "x".repeat(65_536);
 
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ["STORE_FULL", "The store is full: running jobs wait for room, and no new ones are taken."],
+  ["STORE_FAILED", "The store cannot be written: jobs cannot go on, and no new ones are taken."],
+]);
+
 export function createHealth(options: HealthOptions): Health {
   const { engine, clock, random, announce, makeRoom, onError } = options;
   let report: HealthReport = { status: "ok" };
@@ -58,10 +63,9 @@ export function createHealth(options: HealthOptions): Health {
   }
 
   function notice(error: unknown): void {
-    if (!(error instanceof TidingsError && error.code === "STORE_FULL")) return;
-    if (closed || report.status === "degraded") return;
+    const message = error instanceof TidingsError ? REASONS.get(error.code) : undefined;
+    if (message === undefined || closed || report.status === "degraded") return;
     const since = toTimestamp(clock.now());
-    const message = "The store is full: running jobs wait for room, and no new ones are taken.";
     report = { status: "degraded", reason: message, since };
     onError(error, "writing to the store");
     say("system.degraded", since, message);
@@ -78,7 +82,7 @@ export function createHealth(options: HealthOptions): Health {
       await engine.transaction(PROBE_OWNER, (values) => values.put(PROBE_KEY, PROBE));
       await engine.transaction(PROBE_OWNER, (values) => values.delete(PROBE_KEY));
       report = { status: "ok" };
-      say("system.restored", toTimestamp(clock.now()), "The store has room again.");
+      say("system.restored", toTimestamp(clock.now()), "The store can be written again.");
     } catch {
       if (!closed) scheduleProbe();
     }
@@ -99,13 +103,26 @@ export function createHealth(options: HealthOptions): Health {
   return {
     report: () => report,
     engine: {
-      ...engine,
-      start: watched(engine.start),
-      claim: watched(engine.claim),
-      renew: watched(engine.renew),
-      apply: watched(engine.apply),
-      publish: watched(engine.publish),
+      name: engine.name,
+      ...(engine.location === undefined ? {} : { location: engine.location }),
+      secret: engine.secret,
+      start: watched((request) => engine.start(request)),
+      claim: watched((request) => engine.claim(request)),
+      renew: watched((leases, leaseMs) => engine.renew(leases, leaseMs)),
+      apply: watched((change) => engine.apply(change)),
+      publish: watched((owner, events, limit) => engine.publish(owner, events, limit)),
       transaction: (owner, work) => watched(() => engine.transaction(owner, work))(),
+      // One by one, because an engine may be an object of a class, whose methods no spread copies.
+      get: (owner, jobId) => engine.get(owner, jobId),
+      document: (owner, jobId, name) => engine.document(owner, jobId, name),
+      list: (owner, request) => engine.list(owner, request),
+      read: (owner, filter, after, limit) => engine.read(owner, filter, after, limit),
+      items: (owner, jobId, collection, offset, limit) =>
+        engine.items(owner, jobId, collection, offset, limit),
+      watch: (owner, wake) => engine.watch(owner, wake),
+      holders: () => engine.holders(),
+      prune: (request) => engine.prune(request),
+      close: () => engine.close(),
     },
     close() {
       closed = true;

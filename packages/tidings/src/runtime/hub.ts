@@ -7,8 +7,9 @@
  *                    ▲  reads the log from its own position           resume │
  *                    └───────────────────────────────────────────────────────┘
  *
- * Nothing is kept for a subscriber but its position, so neither many of them nor slow ones cost memory. Owners have
- * feeds of their own: what is said in one cannot reach a subscriber of another.
+ * Nothing is kept for a subscriber but its position, so neither many of them nor slow ones cost memory. What the store
+ * loses while a window holds it is told all the same, whoever removed it; what neither has is a gap. Owners have feeds
+ * of their own: what is said in one cannot reach a subscriber of another.
  */
 import type { Engine, EventFilter, LogEntry } from "../engine/engine.ts";
 import { matches } from "../engine/event-filter.ts";
@@ -17,12 +18,10 @@ import { createInterests } from "./interests.ts";
 import type { Subscriber, Subscription, TailItem } from "./tidings.ts";
 
 export interface Hub {
-  /** Follows an owner's log after a position. */
+  /** Follows an owner's log after a position. May tell up to `PAGE` events that the store has just lost. */
   subscribe(owner: string, filter: EventFilter, after: number, subscriber: Subscriber): Subscription;
   /** Tells every subscriber that can take it an event that is not in the log; nobody's position moves. */
   announce(event: TidingsEvent): void;
-  /** Something was removed from the log: it must not be told out of a window. */
-  forget(): void;
 }
 
 export interface HubOptions {
@@ -89,16 +88,12 @@ export function createHub({ engine, sealOf, onError }: HubOptions): Hub {
     announce(event) {
       for (const feed of feeds.values()) feed.announce(event);
     },
-    forget() {
-      for (const feed of feeds.values()) feed.forget();
-    },
   };
 }
 
 interface Feed {
   subscribe(filter: EventFilter, after: number, subscriber: Subscriber): Subscription;
   announce(event: TidingsEvent): void;
-  forget(): void;
 }
 
 interface FeedOptions extends Pick<HubOptions, "engine" | "onError"> {
@@ -193,10 +188,12 @@ function createFeed({ engine, owner, seal, onEmpty, onError }: FeedOptions): Fee
     }
   }
 
-  function forget(): void {
+  /** An empty window, which grows from there on. */
+  function beginAt(position: number): void {
     window = [];
     characters = 0;
-    start = through;
+    start = position;
+    through = position;
   }
 
   function keep(entries: readonly Told[]): void {
@@ -218,7 +215,7 @@ function createFeed({ engine, owner, seal, onEmpty, onError }: FeedOptions): Fee
 
   /** Something that was committed is no longer kept, and may concern anybody who is live: each looks for itself. */
   function lookAgain(): void {
-    forget();
+    beginAt(through);
     for (const member of live.all()) {
       live.delete(member);
       void catchUp(member);
@@ -265,10 +262,7 @@ function createFeed({ engine, owner, seal, onEmpty, onError }: FeedOptions): Fee
         member.page = Math.min(PAGE, page * 2);
         if (reading.entries.length < page && stale && !advancing && live.size === 0) {
           // Nobody reads for the others yet: the window begins here.
-          window = [];
-          characters = 0;
-          start = member.position;
-          through = member.position;
+          beginAt(member.position);
           stale = false;
           void advanceAfterJoin();
         }
@@ -334,7 +328,6 @@ function createFeed({ engine, owner, seal, onEmpty, onError }: FeedOptions): Fee
         stop: () => leave(member),
       };
     },
-    forget,
     announce(event) {
       for (const member of [...members]) {
         if (member.state !== "live") continue;

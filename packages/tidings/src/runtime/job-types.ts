@@ -31,8 +31,8 @@ export async function checkIsolation(
     await store.close();
     throw new TidingsError(
       "BAD_DEFINITION",
-      `"${type}" runs in a process of its own, which cannot open the store "${store.name}".`,
-      { hint: "Use sqlite:PATH, or define the job without isolate." },
+      `"${type}" runs in a process of its own, which cannot open this store: its engine "${store.name}" does not say where it lies.`,
+      { hint: "Use sqlite:PATH, or define the job without isolate, as for tests that inject faults." },
     );
   }
 }

@@ -1,5 +1,5 @@
 /** The one rule by which an ended job is started again, as a new one. */
-import type { Engine, JobRecord, QueueLimit, StartOutcome } from "../engine/engine.ts";
+import type { Engine, EventLimit, JobRecord, QueueLimit, StartOutcome } from "../engine/engine.ts";
 import type { Random } from "../model/clock.ts";
 import type { AnyJobDefinition } from "./define-job.ts";
 import { digestOf } from "./digest.ts";
@@ -11,26 +11,31 @@ export interface RetryParts {
   readonly definition?: AnyJobDefinition | undefined;
   /** Default: no limit. */
   readonly queue?: QueueLimit;
+  /** Default: no limit. */
+  readonly limits?: EventLimit;
 }
 
 /** Starts the successor of a job, with the same input; one that has a successor already is answered with that. */
 export async function retryJob(old: JobRecord, parts: RetryParts): Promise<StartOutcome> {
-  const { engine, random, definition, queue } = parts;
+  const { engine, random, definition, queue, limits } = parts;
   const { jobId, jobType, correlationId } = old.job;
-  const summary =
-    definition === undefined ? await firstSummaryOf(engine, old) : definition.summary?.(old.input);
+  const input = await engine.document(old.owner, jobId, "input");
+  // Every job has one: this one was removed meanwhile.
+  if (input === undefined) return { outcome: "unknown" };
+  const summary = definition === undefined ? await firstSummaryOf(engine, old) : definition.summary?.(input);
   const id = random.id();
   return engine.start({
     owner: old.owner,
     // The successor's id looks like the old one's, which ends with as many random characters.
     jobId: (definition?.idPrefix ?? jobId.slice(0, -id.length)) + id,
     jobType,
-    input: old.input,
-    digest: digestOf([jobType, old.input]),
+    input,
+    digest: digestOf([jobType, input]),
     retryOf: jobId,
     counts: definition?.counts ?? Object.fromEntries(Object.keys(old.counts).map((name) => [name, 0])),
     maxAttempts: definition?.attempts ?? old.maxAttempts,
     ...(queue === undefined ? {} : { queue }),
+    ...(limits === undefined ? {} : { limits }),
     ...(correlationId === undefined ? {} : { correlationId }),
     ...(summary === undefined ? {} : { summary }),
   });

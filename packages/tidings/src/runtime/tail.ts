@@ -9,30 +9,30 @@ export async function* tailLog(
   subscribe: (subscriber: Subscriber) => Promise<Subscription>,
   signal: AbortSignal,
 ): AsyncGenerator<TailItem, void, undefined> {
-  const bell = createBell();
+  const wakeUp = createWakeUp();
   let queue: readonly TailItem[] = [];
   let failure: { readonly error: unknown } | undefined;
   const subscription = await subscribe({
     take(items) {
       if (queue.length > 0) return 0;
       queue = items.slice(0, AHEAD);
-      bell.ring();
+      wakeUp.wake();
       return queue.length;
     },
     fail(error) {
       failure = { error };
-      bell.ring();
+      wakeUp.wake();
     },
   });
   // A reader that has given up need not ask again for the subscription to end.
   const stop = () => {
     subscription.stop();
-    bell.ring();
+    wakeUp.wake();
   };
   signal.addEventListener("abort", stop);
   try {
     while (!signal.aborted) {
-      bell.reset();
+      wakeUp.reset();
       for (const item of queue) {
         if (signal.aborted) return;
         yield item;
@@ -41,7 +41,7 @@ export async function* tailLog(
       queue = [];
       if (failure !== undefined) throw failure.error;
       if (wasFull) subscription.resume();
-      if (queue.length === 0) await bell.rung();
+      if (queue.length === 0) await wakeUp.woken();
     }
   } finally {
     signal.removeEventListener("abort", stop);
@@ -49,27 +49,28 @@ export async function* tailLog(
   }
 }
 
-interface Bell {
-  ring(): void;
+/** Something happened since it was last looked at, however often and whoever waits. */
+interface WakeUp {
+  wake(): void;
   reset(): void;
-  /** Resolves at the next ring, at once when it rang since the last reset. */
-  rung(): Promise<void>;
+  /** Resolves at the next wake, at once when there was one since the last reset. */
+  woken(): Promise<void>;
 }
 
-export function createBell(): Bell {
-  let rang = false;
+export function createWakeUp(): WakeUp {
+  let awake = false;
   let listener: (() => void) | undefined;
   return {
-    ring() {
-      rang = true;
+    wake() {
+      awake = true;
       listener?.();
       listener = undefined;
     },
     reset() {
-      rang = false;
+      awake = false;
     },
-    rung: () =>
-      rang
+    woken: () =>
+      awake
         ? Promise.resolve()
         : new Promise<void>((resolve) => {
             listener = resolve;

@@ -79,7 +79,8 @@ export interface Tidings {
   /**
    * Registers a job; returns once that is durable. It runs as soon as a worker is free.
    *
-   * @throws TidingsError BAD_INPUT, IDEMPOTENCY_CONFLICT, JOB_TYPE_UNKNOWN, PAYLOAD_TOO_LARGE, QUEUE_FULL, OWNER_FULL
+   * @throws TidingsError BAD_INPUT, IDEMPOTENCY_CONFLICT, JOB_TYPE_UNKNOWN, PAYLOAD_TOO_LARGE, QUEUE_FULL, OWNER_FULL,
+   *   STORE_FULL, STORE_BUSY, STORE_FAILED, STORE_CLOSED
    */
   start<Input, Output>(
     job: JobDefinition<string, Input, Output>,
@@ -88,6 +89,8 @@ export interface Tidings {
   ): Promise<StartAnswer>;
   /** @throws TidingsError JOB_NOT_FOUND, alike for unknown, foreign and expired jobs. */
   get(owner: string, jobId: string): Promise<JobSnapshot>;
+  /** The same, with undefined in place of the error. */
+  find(owner: string, jobId: string): Promise<JobSnapshot | undefined>;
   /** Newest first. @throws TidingsError BAD_CURSOR */
   list(
     owner: string,
@@ -98,7 +101,7 @@ export interface Tidings {
       readonly limit?: number;
     },
   ): Promise<{ readonly jobs: readonly JobSnapshot[]; readonly nextCursor?: string }>;
-  /** Stops a job; one that has ended stays as it is. @throws TidingsError JOB_NOT_FOUND */
+  /** Stops a job; one that has ended stays as it is. @throws TidingsError JOB_NOT_FOUND; PAYLOAD_TOO_LARGE for the reason */
   cancel(
     owner: string,
     jobId: string,
@@ -124,7 +127,8 @@ export interface Tidings {
   head(owner: string): Promise<string>;
   /**
    * Reads the log and goes on as it grows, at the reader's own pace. Ends when the signal aborts. Checks the cursor
-   * before the first item. @throws TidingsError BAD_CURSOR
+   * before the first item. The newest events that anybody follows stand in memory: they are told even when the store
+   * has just lost them, where `read` says `truncated`; a gap is told for what neither has. @throws TidingsError BAD_CURSOR
    */
   tail(request: TailRequest): AsyncIterable<TailItem>;
   /**
@@ -132,10 +136,10 @@ export interface Tidings {
    * `tail` for a few. @throws TidingsError BAD_CURSOR
    */
   subscribe(request: SubscribeRequest, subscriber: Subscriber): Promise<Subscription>;
-  /** Calls `wake` soon after something was committed for the owner; returns the way to stop. */
+  /** Calls `wake` soon after an event was committed for the owner, by any process; sometimes for less. Returns the way to stop. */
   watch(owner: string, wake: () => void): () => void;
 
-  /** Adds an event that concerns no job to the owner's log: one of your own types, a changed resource, a system event. */
+  /** Adds an event that concerns no job to the owner's log: one of your own types, a changed resource, a system event. @throws TidingsError BAD_EVENT, PAYLOAD_TOO_LARGE */
   publish(
     event: PublishDraft,
     about: {
@@ -156,7 +160,12 @@ export interface Tidings {
   sealPage(owner: string, purpose: string, offset: number): string;
   /** @throws TidingsError BAD_CURSOR */
   openPage(owner: string, purpose: string, cursor: string): number;
-  /** Hands running jobs back at once, waits for their handlers up to `graceMs` (default 5 s) and closes the store. */
+  /**
+   * Hands running jobs back at once, waits for their handlers up to `graceMs` (default 5 s) and closes the store. The store
+   * has `graceMs`, at least 1 s, to take jobs back and 10 s to close, in the machine's time.
+   *
+   * @throws TidingsError STORE_FAILED when it does not close.
+   */
   close(options?: { readonly graceMs?: number }): Promise<void>;
 }
 

@@ -200,7 +200,7 @@ async function outcomeOf(
     summary: folded.summary,
     resultResourceId: folded.resultResourceId,
     error: folded.error === undefined ? undefined : `${folded.error.code}: ${folded.error.message}`,
-    result: record.result,
+    result: await engine.document(owner, jobId, "result"),
     counts: record.counts,
     collections,
     values,

@@ -1,5 +1,6 @@
 /** Says in one sentence what is different between two endings of one job. */
 import type { Status } from "../model/job.ts";
+import { canonicalJson } from "../runtime/digest.ts";
 import type { Effect } from "./effects.ts";
 
 /** What a job left behind: everything that must not depend on when its process was killed. */
@@ -47,8 +48,8 @@ export function findDifference(clean: CrashOutcome, crashed: CrashOutcome): stri
 }
 
 function inList(name: string, clean: readonly unknown[], crashed: readonly unknown[]): string | undefined {
-  const wanted = clean.map(print);
-  const found = crashed.map(print);
+  const wanted = clean.map(canonicalJson);
+  const found = crashed.map(canonicalJson);
   for (let index = 0; index < Math.max(wanted.length, found.length); index += 1) {
     const want = wanted[index];
     const have = found[index];
@@ -65,22 +66,22 @@ function inList(name: string, clean: readonly unknown[], crashed: readonly unkno
 }
 
 function inEffects(clean: readonly Effect[], crashed: readonly Effect[]): string | undefined {
-  const wanted = new Map(clean.map(({ key, what }) => [key, print(what)]));
+  const wanted = new Map(clean.map(({ key, what }) => [key, canonicalJson(what)]));
   for (const { key, what } of crashed) {
     if (!wanted.has(key)) {
-      return `an effect happened under the key ${short(print(key))}, which no run without a crash uses (its keys: ${short(print([...wanted.keys()]))}): take keys from effectKey(item)`;
+      return `an effect happened under the key ${short(canonicalJson(key))}, which no run without a crash uses (its keys: ${short(canonicalJson([...wanted.keys()]))}): take keys from effectKey(item)`;
     }
-    if (wanted.get(key) !== print(what)) {
-      return `the effect ${short(print(key))} asked for ${short(print(what))} instead of ${short(wanted.get(key))}`;
+    if (wanted.get(key) !== canonicalJson(what)) {
+      return `the effect ${short(canonicalJson(key))} asked for ${short(canonicalJson(what))} instead of ${short(wanted.get(key))}`;
     }
   }
   const happened = new Set(crashed.map(({ key }) => key));
   const lost = [...wanted.keys()].find((key) => !happened.has(key));
-  return lost === undefined ? undefined : `the effect ${short(print(lost))} never happened`;
+  return lost === undefined ? undefined : `the effect ${short(canonicalJson(lost))} never happened`;
 }
 
 function inValue(path: string, clean: unknown, crashed: unknown): string | undefined {
-  if (print(clean) === print(crashed)) return undefined;
+  if (canonicalJson(clean) === canonicalJson(crashed)) return undefined;
   if (Array.isArray(clean) && Array.isArray(crashed)) return inList(path, clean, crashed);
   if (isRecord(clean) && isRecord(crashed)) {
     for (const name of namesOf(clean, crashed)) {
@@ -88,7 +89,7 @@ function inValue(path: string, clean: unknown, crashed: unknown): string | undef
       if (difference !== undefined) return difference;
     }
   }
-  return `${path} is ${short(print(crashed))} instead of ${short(print(clean))}`;
+  return `${path} is ${short(canonicalJson(crashed))} instead of ${short(canonicalJson(clean))}`;
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -97,18 +98,6 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 
 function namesOf(...records: readonly object[]): readonly string[] {
   return [...new Set(records.flatMap((record) => Object.keys(record)))].sort();
-}
-
-/** JSON with sorted keys: two values are the same when their texts are. */
-function print(value: unknown): string {
-  const text = JSON.stringify(value, (_key, part: unknown) =>
-    isRecord(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : typeof part === "bigint"
-        ? `${part}n`
-        : part,
-  );
-  return text ?? "undefined";
 }
 
 function times(texts: readonly string[], text: string): number {

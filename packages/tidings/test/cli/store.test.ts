@@ -1,7 +1,10 @@
 /** `tidings` beside a running program, on the same SQLite file. */
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { defineJob, type Tidings } from "tidings";
 import { beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { loadDatabase } from "../../src/engine/sqlite/driver.ts";
 import { makeFolder } from "../engine/folder.ts";
 import { open, signalOf, storyOf } from "../runtime/story.ts";
 import { runCommand, startCommand } from "./command.ts";
@@ -57,6 +60,75 @@ async function ended(job: typeof work | typeof fails | typeof told, owner = "loc
   await storyOf(tidings, jobId, undefined, owner);
   return jobId;
 }
+
+describe("a file that is no store of this version", () => {
+  async function change(path: string, sql: string): Promise<void> {
+    const DatabaseSync = await loadDatabase();
+    const database = new DatabaseSync(path);
+    database.exec(sql);
+    database.close();
+  }
+
+  test("another program's database is refused in a sentence and left as it is, byte for byte", async () => {
+    const path = `${makeFolder()}/foreign.db`;
+    await change(path, "CREATE TABLE orders (id TEXT); INSERT INTO orders VALUES ('one')");
+    const before = readFileSync(path);
+    for (const [verb, ...options] of [
+      ["inspect"],
+      ["tail"],
+      ["prune", "--older-than", "1h"],
+      ["cancel", "job"],
+    ]) {
+      const { code, stdout, stderr } = await runCommand([
+        verb ?? "",
+        ...options,
+        "--store",
+        `sqlite:${path}`,
+      ]);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+      expect(JSON.parse(stderr).error).toMatchObject({
+        code: "STORE_NOT_FOUND",
+        message: `The file "${path}" is a database, but no store of Tidings.`,
+      });
+    }
+    const { code, lines } = await runCommand(["doctor", "--store", `sqlite:${path}`]);
+    expect(code).toBe(1);
+    expect(lines.at(-1)).toMatchObject({ level: "problem", about: "schema" });
+    expect(readFileSync(path).equals(before)).toBe(true);
+    expect(readdirSync(dirname(path))).toEqual(["foreign.db"]);
+  }, 60_000);
+
+  test("an older server's store is not brought up to date by who only looks", async () => {
+    await tidings.close();
+    const path = store.slice("sqlite:".length);
+    await change(path, "PRAGMA user_version = 1");
+    const { code, stderr } = await runCommand(["inspect", "--store", store]);
+    expect(code).toBe(1);
+    expect(JSON.parse(stderr).error).toMatchObject({
+      code: "STORE_TOO_OLD",
+      message: expect.stringContaining("it was left as it is"),
+    });
+    const { lines } = await runCommand(["doctor", "--store", store]);
+    const schema = lines.find(({ about }) => about === "schema");
+    expect(schema).toMatchObject({ level: "warning", message: expect.stringContaining("has version 1") });
+    await change(path, "PRAGMA user_version = 99");
+    const tooNew = await runCommand(["inspect", "--store", store]);
+    expect(JSON.parse(tooNew.stderr).error).toMatchObject({ code: "STORE_TOO_NEW" });
+  }, 60_000);
+
+  test("a text file is refused in a sentence, by doctor too", async () => {
+    const path = `${makeFolder()}/notes.txt`;
+    writeFileSync(path, "a note\n".repeat(1_000));
+    for (const verb of ["inspect", "doctor"]) {
+      const { code, stderr } = await runCommand([verb, "--store", `sqlite:${path}`]);
+      expect(code).toBe(1);
+      expect(JSON.parse(stderr).error).toMatchObject({
+        code: "STORE_FAILED",
+        message: expect.stringContaining("the file is not an SQLite database"),
+      });
+    }
+  });
+});
 
 describe("tidings inspect", () => {
   test("lists the owner's jobs, newest first, one JSON object per line in a pipe", async () => {
@@ -239,6 +311,20 @@ test("tidings prune removes what ended long enough ago, and nothing else", async
   const all = await runCommand(["prune", "--older-than", "0s", "--store", store]);
   expect(all.lines).toMatchObject([{ jobs: 1 }]);
 });
+
+test("tidings prune keeps each owner's newest events, and what is missing is a gap of one shape everywhere", async () => {
+  const jobId = await ended(work);
+  const { lines } = await runCommand(["prune", "--keep-events", "2", "--store", store]);
+  expect(lines).toMatchObject([{ jobs: 0 }]);
+  const inspected = await runCommand(["inspect", jobId, "--events", "--store", store]);
+  const tailed = await runCommand(["tail", jobId, "--store", store]);
+  const gap = { gap: true, cursor: expect.any(String) };
+  const rest = [{ event: { type: expect.any(String) } }, { event: { type: "job.completed" } }];
+  expect(inspected.lines.slice(1)).toMatchObject([gap, ...rest]);
+  expect(tailed.lines).toMatchObject([gap, ...rest]);
+  const none = await runCommand(["prune", "--keep-events", "none", "--store", store]);
+  expect(none).toMatchObject({ code: 2, stdout: "" });
+}, 60_000);
 
 test("tidings doctor finds a healthy store healthy", async () => {
   await ended(work);

@@ -35,7 +35,7 @@ test.each([
   [
     ["prune", "--store", "sqlite:x"],
     "It is not said what may go.",
-    "Say --older-than, --max-bytes or --compact-after.",
+    "Say --older-than, --max-bytes, --compact-after or --keep-events.",
   ],
   [
     ["prune", "--older-than", "3x"],

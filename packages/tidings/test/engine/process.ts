@@ -28,6 +28,16 @@ switch (role) {
     }
     say("done");
     break;
+  case "cancel":
+    say("ready");
+    await new Promise((resolve) => process.stdin.once("data", resolve));
+    for (let index = 0; ; index += 1) {
+      const command = { type: "cancel", canceledBy: holder } as const;
+      const { outcome } = await engine.apply({ owner: "alice", jobId: `job_${index}`, command });
+      say(outcome);
+      if (outcome === "unknown") break;
+    }
+    break;
   case "write": {
     const write = async () => {
       for (;;) {

@@ -12,7 +12,7 @@ export interface Neighbour {
 
 /** Starts `process.ts` on the file, in a process of its own, which ends with the test at the latest. */
 export function startNeighbour(
-  role: "watch" | "claim" | "write",
+  role: "watch" | "claim" | "cancel" | "write",
   path: string,
   holder = "neighbour",
 ): Neighbour {

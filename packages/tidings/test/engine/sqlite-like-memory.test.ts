@@ -211,6 +211,8 @@ async function everythingOf({ engine }: Subject): Promise<unknown> {
     all.push(await engine.read(owner, {}, 0, 1_000), await engine.list(owner, { limit: 100 }));
     for (const jobId of JOB_IDS) {
       all.push(await engine.get(owner, jobId), await engine.items(owner, jobId, "items", 1, 3));
+      for (const name of ["input", "checkpoint", "result"] as const)
+        all.push(await engine.document(owner, jobId, name));
     }
     const late = { owner, jobId: "late", jobType: "work", input: {}, digest: "", maxAttempts: 1 };
     // Refused, with what is counted.

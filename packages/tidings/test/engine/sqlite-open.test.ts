@@ -153,6 +153,17 @@ test("a store that a newer version wrote is refused in one sentence", async () =
   });
 });
 
+test("a database whose version another program counts is refused in one sentence and left as it is", async () => {
+  const path = `${makeFolder()}/jobs.db`;
+  const database = await openRaw(path);
+  database.exec("CREATE TABLE orders (id TEXT); PRAGMA user_version = 1");
+  await expect(openEngine(`sqlite:${path}`, ports)).rejects.toMatchObject({
+    code: "STORE_FAILED",
+    message: expect.stringContaining("the file is another program's, which numbers its own tables"),
+  });
+  expect(database.prepare("SELECT name FROM sqlite_schema").all()).toEqual([{ name: "orders" }]);
+});
+
 test("a file that is no database is refused in one sentence and left as it is", async () => {
   const path = `${makeFolder()}/jobs.db`;
   writeFileSync(path, "employee_id,full_name\n".repeat(100));

@@ -109,6 +109,37 @@ test("two processes never claim one job", async () => {
   expect(await engine.holders()).toContain("neighbour");
 });
 
+test("of two processes that cancel and complete one job exactly one ends it", async () => {
+  const path = `${makeFolder()}/jobs.db`;
+  const engine = await open(path);
+  const ids = Array.from({ length: 100 }, (_, index) => `job_${index}`);
+  await Promise.all(ids.map((jobId) => engine.start(job(jobId))));
+  const claim = { holder: "here", goneHolders: [], jobTypes: ["work"], leaseMs: 60_000, limit: 100 };
+  const { records } = await engine.claim(claim);
+  const neighbour = startNeighbour("cancel", path);
+  expect(await neighbour.next()).toBe("ready");
+  neighbour.process.stdin.write("go\n");
+  // Begin together: the neighbour's first change is there.
+  const theirs = [await neighbour.next()];
+  const ours: string[] = [];
+  for (const { fence, job: claimed } of records) {
+    const command = { type: "complete", resultResourceId: "job://x/result", reports: [] } as const;
+    const { outcome } = await engine.apply({ owner: "alice", jobId: claimed.jobId, fence, command });
+    ours.push(outcome);
+  }
+  for (let word = theirs[0]; word !== "unknown"; theirs.push(word)) word = await neighbour.next();
+  const wonBy = (outcomes: readonly unknown[]) => outcomes.filter((outcome) => outcome === "applied").length;
+  expect(wonBy(ours) + wonBy(theirs)).toBe(ids.length);
+  const { entries } = await engine.read("alice", {}, 0, 10_000);
+  for (const jobId of ids) {
+    const types = entries.filter(({ event }) => event.jobId === jobId).map(({ event }) => event.type);
+    expect(types.slice(0, 2)).toEqual(["job.created", "job.started"]);
+    expect(types.slice(2)).toHaveLength(1);
+    const ending = types[2] === "job.canceled" ? "canceled" : "completed";
+    expect((await engine.get("alice", jobId))?.job.status).toBe(ending);
+  }
+});
+
 test("after kill -9 of a writing process the file is whole and holds everything acknowledged", async () => {
   const path = `${makeFolder()}/jobs.db`;
   const engine = await open(path);

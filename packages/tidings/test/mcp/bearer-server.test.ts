@@ -2,11 +2,12 @@
 import { createBearerVerifier } from "tidings/mcp";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createManualClock } from "../../src/engine/testing/manual-clock.ts";
-import { initialize, modern, post } from "./http-mcp.ts";
-import { openEvents } from "./http-reader.ts";
+import { initialize, MODERN, modern, post } from "./http-mcp.ts";
+import { openEvents, readEvents } from "./http-reader.ts";
 import { createWorld, quick } from "./http-world.ts";
 import type { Key } from "./issuer.ts";
 import { AUDIENCE, createKey, ISSUER, sign } from "./issuer.ts";
+import { createTalkWorld, gateOf, talk } from "./talk-world.ts";
 
 const NOW_S = () => Math.floor(Date.now() / 1000);
 
@@ -179,4 +180,32 @@ describe("a server with a verifier", () => {
     expect((await second.until(isOver)).map(({ event }) => event)).toContain("job.created");
     second.close();
   });
+
+  it.each(["2025-11-25", "2026-07-28"])(
+    "ends the streamed answer to a POST as well, on %s: it does not outlive its token",
+    async (era) => {
+      const clock = createManualClock({ now: Date.now() });
+      const auth = createBearerVerifier({
+        issuer: ISSUER,
+        audience: AUDIENCE,
+        jwks: { keys: [key.jwk] },
+        clock,
+      });
+      const quiet = { heartbeatMs: 36_000_000, stallMs: 36_000_000, sessionIdleMs: 36_000_000 };
+      const world = await createTalkWorld({ auth, clock, ...quiet });
+      onTestFinished(() => world.close());
+      const token = await sign(key, "ann", { claims: { exp: NOW_S() + 100 } });
+      const headers = { Authorization: `Bearer ${token}` };
+      const gate = gateOf(`outlives ${era}`);
+      onTestFinished(() => gate.open());
+      const args = { name: `outlives ${era}`, before: 1 };
+      const answer =
+        era === MODERN
+          ? readEvents(await modern(world.url, "tools/call", { name: "talk", arguments: args }, { headers }))
+          : await talk(world, await initialize(world.url, headers), args, { headers });
+      await answer.until(({ data }) => data.includes("before 1"));
+      clock.advance(161_000);
+      await expect(answer.rest()).rejects.toThrow();
+    },
+  );
 });

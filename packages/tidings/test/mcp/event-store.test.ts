@@ -12,6 +12,7 @@ import { createEventStore } from "tidings/mcp";
 import { createManualClock } from "tidings/testing";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
+import { systemClock } from "../../src/engine/system-clock.ts";
 import { forward, toWebRequest } from "../../src/mcp/server/http-message.ts";
 import { readEvents } from "./http-reader.ts";
 import { createGate } from "./http-world.ts";
@@ -187,6 +188,7 @@ describe("the SDK's own transport with an event store", () => {
       await forward(
         await transport.handleRequest(request, parsedBody === undefined ? {} : { parsedBody }),
         res,
+        { clock: systemClock, stallMs: 60_000 },
       );
     });
     await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));

@@ -105,6 +105,41 @@ describe.each(Object.entries(STOCK))("the stock client of %s", (_, connect) => {
   });
 });
 
+it("FC-35 (d): the stock client of SDK v2 asks once for more of a call that it cancelled, and hears of no failure", async () => {
+  const world = await createTalkWorld();
+  onTestFinished(() => world.close());
+  const resumptions: number[] = [];
+  world.server.on("request", (req, res) => {
+    if (req.headers["last-event-id"] !== undefined) res.once("close", () => resumptions.push(res.statusCode));
+  });
+  let attempts = 0;
+  const transport = new TransportV2(new URL(`${world.url}/mcp`), {
+    reconnectionScheduler(reconnect) {
+      attempts++;
+      setImmediate(reconnect);
+    },
+  });
+  const client = new ClientV2({ name: "stock", version: "1.0.0" });
+  const errors: Error[] = [];
+  const heard: unknown[] = [];
+  client.onerror = (error) => errors.push(error);
+  client.fallbackNotificationHandler = async (message) => void heard.push(message);
+  await client.connect(transport);
+  gateOf("cancelled by its client");
+  const stop = new AbortController();
+  const calling = client.callTool(
+    { name: "talk", arguments: { name: "cancelled by its client", before: 1 } },
+    { signal: stop.signal },
+  );
+  await expect.poll(() => heard.length, PATIENTLY).toBe(1);
+  stop.abort();
+  await expect(calling).rejects.toThrow();
+  await expect.poll(() => resumptions, PATIENTLY).toEqual([204]);
+  await client.callTool({ name: "talk", arguments: { name: "another" } });
+  expect([attempts, resumptions, errors]).toEqual([1, [204], []]);
+  await client.close();
+});
+
 describe("FC-23: 50 sessions of 50 users", () => {
   it("each hears of its own job only, with equal request ids and connections that come and go", async () => {
     const USERS = 50;

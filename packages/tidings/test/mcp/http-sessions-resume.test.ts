@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createManualClock } from "../../src/engine/testing/manual-clock.ts";
-import { callTool, initialize, post } from "./http-mcp.ts";
+import { callTool, initialize, post, readMessages } from "./http-mcp.ts";
 import type { Frame } from "./http-reader.ts";
 import { eventOf, isEnding } from "./http-reader.ts";
 import type { TalkWorld } from "./talk-world.ts";
@@ -337,9 +337,42 @@ describe("streams of a 2025 session can be resumed", () => {
       gate.open();
       await expect.poll(() => world.aborted).toContain("cancelled");
       const resumed = await get(world, session, position);
-      expect(await resumed.rest()).toEqual([]);
+      // What event streams take for "do not come again".
+      expect(resumed.status).toBe(204);
       // Its id may be used again.
       const again = await talk(world, session, { name: "again" }, { id: "c" });
+      expect((await again.rest()).map(textOf)).toEqual(["primed", "answer"]);
+    });
+
+    it("(d) a call that is cancelled inside a batch gives its place back; the others of the batch are answered", async () => {
+      const session = await initialize(world.url);
+      const headers = { "Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-03-26" };
+      const gate = gateOf("goes on");
+      gateOf("stays shut");
+      const callOf = (id: string, name: string) => ({
+        jsonrpc: "2.0",
+        id,
+        method: "tools/call",
+        params: { name: "talk", arguments: { name } },
+      });
+      const batch = await post(
+        world.url,
+        [callOf("shut", "stays shut"), callOf("other", "goes on")],
+        headers,
+      );
+      const cancel = {
+        jsonrpc: "2.0",
+        method: "notifications/cancelled",
+        params: { requestId: "shut" },
+      };
+      await post(world.url, [cancel], headers);
+      const messages = readMessages(batch);
+      expect(await messages.next()).toMatchObject({ id: "shut", error: { code: -32000 } });
+      gate.open();
+      expect(await messages.next()).toMatchObject({ id: "other", result: {} });
+      expect(await messages.next()).toBeUndefined();
+      expect(world.aborted).toContain("stays shut");
+      const again = await talk(world, session, { name: "free again" }, { id: "shut" });
       expect((await again.rest()).map(textOf)).toEqual(["primed", "answer"]);
     });
   });

@@ -9,6 +9,7 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { createTidings, type Tidings } from "tidings";
 import { createServerEventBus } from "tidings/mcp";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/engine/system-clock.ts";
 import { forward, signalOf, toWebRequest } from "../../src/mcp/server/http-message.ts";
 import { MODERN, PATIENTLY } from "./support.ts";
 
@@ -119,7 +120,10 @@ describe("an event bus over the log", () => {
       for await (const chunk of req) chunks.push(chunk as Buffer);
       const parsedBody = chunks.length === 0 ? undefined : JSON.parse(Buffer.concat(chunks).toString());
       const request = toWebRequest(req, req.url ?? "/", signalOf(res));
-      await forward(await handler.fetch(request, { parsedBody }), res);
+      await forward(await handler.fetch(request, { parsedBody }), res, {
+        clock: systemClock,
+        stallMs: 60_000,
+      });
     });
     await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
     const client = new Client({ name: "stock", version: "1.0.0" }, MODERN);

@@ -2,13 +2,13 @@ import type { McpServer, Transport } from "@modelcontextprotocol/server";
 import type { Tidings } from "tidings";
 import { beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { findJobServer } from "../../src/mcp/server/register-job.ts";
 import { readMessage } from "../../src/model/projection/read.ts";
 import type { Connection, Notification } from "./support.ts";
 import {
   call,
   connect,
   count,
+  countTold,
   createCountServer,
   ERAS,
   ended,
@@ -27,9 +27,11 @@ describe.each(ERAS)("events of started jobs, on %s", (era) => {
   let tidings: Tidings;
   let server: McpServer;
   let connection: Connection;
+  let told: () => number;
 
   beforeEach(async () => {
     tidings = await openTidings("memory:");
+    told = countTold(tidings);
     connection = await connect(() => {
       server = createCountServer(tidings);
       return server;
@@ -38,7 +40,6 @@ describe.each(ERAS)("events of started jobs, on %s", (era) => {
 
   const start = async (args: Record<string, unknown> = {}): Promise<string> =>
     (await call(connection.client, "start_count", args)).content.jobId;
-  const tails = () => findJobServer(server)?.session.tails;
   /** On 2026-07-28 over stdio one more tail offers events to the SDK's listen router. */
   const resting = era === "2026-07-28" ? 1 : 0;
 
@@ -116,13 +117,13 @@ describe.each(ERAS)("events of started jobs, on %s", (era) => {
   it("leave nothing running after the jobs' ends", async () => {
     const ids = await Promise.all([start(), start({ fail: true })]);
     await Promise.all(ids.map((jobId) => toldTheEnd(connection, jobId)));
-    await expect.poll(tails, PATIENTLY).toBe(resting);
+    await expect.poll(() => told(), PATIENTLY).toBe(resting);
   });
 
   it("leave nothing running when the connection closes in the middle, and the job goes on", async () => {
     const jobId = await start({ gate: `close-${era}` });
     await connection.client.close();
-    await expect.poll(tails, PATIENTLY).toBe(0);
+    await expect.poll(() => told(), PATIENTLY).toBe(0);
     gate(`close-${era}`).open();
     await ended(tidings, jobId);
     expect((await tidings.get("local", jobId)).status).toBe("completed");
@@ -133,8 +134,29 @@ describe.each(ERAS)("events of started jobs, on %s", (era) => {
     server.server.onclose = () => seen.push("own");
     await start({ gate: "never" });
     await connection.client.close();
-    await expect.poll(tails, PATIENTLY).toBe(0);
+    await expect.poll(() => told(), PATIENTLY).toBe(0);
     expect(seen).toEqual(["own"]);
+  });
+
+  it("of one job cost no reading for the others: a commit is read once, and once for the job it concerns", async () => {
+    const JOBS = 200;
+    const jobId = await start({ gate: `alone-${era}` });
+    await expect.poll(async () => (await tidings.get("local", jobId)).percentage, PATIENTLY).toBe(50);
+    const others = await Promise.all(Array.from({ length: JOBS }, () => start({ gate: `others-${era}` })));
+    const created = () =>
+      eventsIn(connection.notifications).filter(({ event }) => event.type === "job.created");
+    await expect.poll(() => created().length, PATIENTLY).toBe(JOBS + 1);
+    let reads = 0;
+    const { read } = tidings;
+    tidings.read = (request) => {
+      reads += 1;
+      return read.call(tidings, request);
+    };
+    gate(`alone-${era}`).open();
+    await toldTheEnd(connection, jobId);
+    expect(reads).toBeLessThan(JOBS / 2);
+    gate(`others-${era}`).open();
+    await Promise.all(others.map((other) => toldTheEnd(connection, other)));
   });
 
   it("are sent one at a time: a slow transport holds them back", async () => {

@@ -3,6 +3,8 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { createManualClock } from "tidings/testing";
 import { afterEach, expect, it } from "vitest";
+import { systemClock } from "../../src/engine/system-clock.ts";
+import { checkPolls } from "../../src/mcp/server/poll-limit.ts";
 import { createWorld, quick, type World } from "./http-world.ts";
 
 let world: World | undefined;
@@ -37,6 +39,7 @@ it("an owner that asks without a pause is told the limit and when to ask again; 
   world = await createWorld();
   const { jobId } = await world.tidings.start(quick, { steps: 1 });
   const ask = (headers = {}) => fetch(`${world?.url}/jobs/${jobId}`, { headers });
+  checkPolls(world.tidings, systemClock, "local", 9_900);
   let refused: Response | undefined;
   for (let round = 0; round < 40 && refused === undefined; round += 1) {
     const answers = await Promise.all(Array.from({ length: 100 }, () => ask()));
@@ -49,6 +52,7 @@ it("an owner that asks without a pause is told the limit and when to ask again; 
       code: "TOO_MANY_REQUESTS",
       message: expect.stringContaining("200 times a second"),
       retryable: true,
+      data: { limit: 200, retryAfterMs: 1_000 },
     },
   });
   expect((await ask({ Authorization: "Bearer bob" })).status).toBe(404);

@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import { Client } from "@modelcontextprotocol/client";
-import type { McpServer, Transport } from "@modelcontextprotocol/server";
+import type { Transport } from "@modelcontextprotocol/server";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import type { Tidings } from "tidings";
 import { createTidings } from "tidings";
@@ -10,10 +10,10 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { createMemoryEngine } from "../../src/engine/memory/index.ts";
 import { systemClock, systemRandom } from "../../src/engine/system-clock.ts";
 import { createManualClock } from "../../src/engine/testing/manual-clock.ts";
-import { findJobServer } from "../../src/mcp/server/register-job.ts";
 import type { Notification } from "./support.ts";
 import {
   count,
+  countTold,
   createCountServer,
   ended,
   eventsIn,
@@ -32,15 +32,13 @@ const SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId";
 async function connectStdio(tidings: Tidings, options: StdioOptions = {}) {
   const [toServer, toClient] = [new PassThrough(), new PassThrough()];
   const errors: Error[] = [];
-  let server: McpServer | undefined;
-  const handle = serveTidingsStdio(
-    tidings,
-    () => {
-      server = createCountServer(tidings);
-      return server;
-    },
-    { stdin: toServer, stdout: toClient, onError: (error) => errors.push(error), ...options },
-  );
+  const told = countTold(tidings);
+  const handle = serveTidingsStdio(tidings, () => createCountServer(tidings), {
+    stdin: toServer,
+    stdout: toClient,
+    onError: (error) => errors.push(error),
+    ...options,
+  });
   onTestFinished(() => handle.close());
   // The transport is the same in both directions.
   const { transport, log } = tap(new StdioServerTransport(toClient, toServer) as Transport);
@@ -59,8 +57,7 @@ async function connectStdio(tidings: Tidings, options: StdioOptions = {}) {
         ? [message.params?.notifications]
         : [],
     );
-  const tails = () => (server === undefined ? 0 : findJobServer(server)?.session.tails);
-  return { client, log, notifications, errors, listen, acknowledged, handle, tails };
+  return { client, log, notifications, errors, listen, acknowledged, handle, told };
 }
 
 describe("subscriptions/listen over stdio", () => {
@@ -223,11 +220,11 @@ describe("subscriptions/listen over stdio", () => {
   it("ends with its final result when the server closes, and leaves nothing running", async () => {
     const tidings = await openTidings("memory:");
     const { jobId } = await tidings.start(count, { gate: "never" });
-    const { listen, handle, log, tails, errors } = await connectStdio(tidings);
+    const { listen, handle, log, told, errors } = await connectStdio(tidings);
     await listen({ [JOBS]: { jobIds: [jobId] }, resourceSubscriptions: [`job://${jobId}`] });
     await handle.close();
     await handle.closed;
-    await expect.poll(tails, PATIENTLY).toBe(0);
+    await expect.poll(told, PATIENTLY).toBe(0);
     await expect
       .poll(
         () =>

@@ -208,3 +208,92 @@ describe("stdout carries JSON-RPC and nothing else (FC-21)", () => {
     expect(stderr).not.toMatch(/Unhandled|uncaught/i);
   });
 });
+
+describe("a client that speaks wrongly, or reads slowly", () => {
+  async function open() {
+    const child = spawn(SERVER.command, SERVER.args, { stdio: ["pipe", "pipe", "pipe"] });
+    onTestFinished(() => void child.kill("SIGKILL"));
+    const texts = { out: "", err: "" };
+    child.stdout.setEncoding("utf8").on("data", (text) => {
+      texts.out += text;
+    });
+    child.stderr.setEncoding("utf8").on("data", (text) => {
+      texts.err += text;
+    });
+    const send = (message: object) =>
+      child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+    const clientInfo = { name: "raw", version: "1" };
+    send({
+      id: 0,
+      method: "initialize",
+      params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo },
+    });
+    send({ method: "notifications/initialized" });
+    const answers = (): Record<string, unknown>[] =>
+      texts.out
+        .split("\n")
+        .slice(0, -1)
+        .map((line) => JSON.parse(line));
+    const answerTo = async (id: number) => {
+      await expect.poll(() => answers().some((answer) => answer.id === id), PATIENTLY).toBe(true);
+      return answers().find((answer) => answer.id === id);
+    };
+    const end = async () => {
+      child.stdin.end();
+      expect(await new Promise((resolve) => child.once("close", resolve))).toBe(0);
+    };
+    return { child, texts, send, answers, answerTo, end };
+  }
+
+  it("is told -32602 for wrong params of the SDK's own methods, in a sentence, and not that the server failed", async () => {
+    const { send, answerTo, end } = await open();
+    send({ id: 1, method: "tools/call", params: { arguments: {} } });
+    send({ id: 2, method: "resources/read", params: { uri: 7 } });
+    send({ id: 3, method: "logging/setLevel", params: { level: "loud" } });
+    for (const [id, field] of [
+      [1, "params.name"],
+      [2, "params.uri"],
+      [3, "params.level"],
+    ] as const) {
+      expect(await answerTo(id)).toMatchObject({
+        error: {
+          code: -32602,
+          message: expect.stringMatching(new RegExp(`^The request was not accepted: ${field}: .*\\.$`)),
+          data: { code: "BAD_INPUT", retryable: false },
+        },
+      });
+    }
+    await end();
+  });
+
+  it("costs the operator one short line for a thousand lines that are no JSON-RPC", async () => {
+    const { child, texts, send, answerTo, end } = await open();
+    await answerTo(0);
+    const wrong = JSON.stringify({ jsonrpc: "1.0", method: 7, filler: "x".repeat(1_000) });
+    for (let at = 0; at < 1_000; at += 1) child.stdin.write(`${wrong}\n`);
+    send({ id: 1, method: "ping" });
+    await answerTo(1);
+    await end();
+    const reports = texts.err.split("\n").filter((line) => line.includes('"level":"error"'));
+    expect(reports).toHaveLength(1);
+    expect(reports[0]?.length).toBeLessThan(300);
+    expect(JSON.parse(reports[0] ?? "")).toMatchObject({ code: "BAD_MESSAGE" });
+  });
+
+  it("is waited for without a warning when it reads slowly", async () => {
+    const { child, texts, send, answerTo, answers, end } = await open();
+    await answerTo(0);
+    child.stdout.pause();
+    for (let id = 1; id <= 2_000; id += 1) send({ id, method: "tools/list" });
+    // Read again once the server has stopped reading, or has read all of it: its pipe is full of answers by then.
+    await new Promise<void>((resolve) => {
+      if (!child.stdin.writableNeedDrain) resolve();
+      else child.stdin.once("drain", resolve);
+    });
+    child.stdout.resume();
+    await answerTo(2_000);
+    expect(answers().length).toBeGreaterThanOrEqual(2_001);
+    await end();
+    expect(texts.err).not.toContain("MaxListenersExceededWarning");
+  });
+});

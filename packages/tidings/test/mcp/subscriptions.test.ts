@@ -2,13 +2,13 @@ import { McpServer } from "@modelcontextprotocol/server";
 import type { Tidings } from "tidings";
 import { registerJob } from "tidings/mcp";
 import { beforeEach, describe, expect, it } from "vitest";
-import { findJobServer } from "../../src/mcp/server/register-job.ts";
 import { readMessage } from "../../src/model/projection/read.ts";
 import type { Connection } from "./support.ts";
 import {
   call,
   connect,
   count,
+  countTold,
   createCountServer,
   ended,
   eventsIn,
@@ -21,18 +21,15 @@ import {
 
 describe("resources/subscribe on 2025-11-25", () => {
   let tidings: Tidings;
-  let server: McpServer;
   let connection: Connection;
+  let told: () => number;
 
   beforeEach(async () => {
     tidings = await openTidings("memory:");
-    connection = await connect(() => {
-      server = createCountServer(tidings);
-      return server;
-    });
+    told = countTold(tidings);
+    connection = await connect(() => createCountServer(tidings));
   });
 
-  const tails = () => findJobServer(server)?.session.tails;
   const updates = (uri: string) =>
     connection.notifications.filter(
       ({ method, params }) => method === "notifications/resources/updated" && params?.uri === uri,
@@ -53,14 +50,14 @@ describe("resources/subscribe on 2025-11-25", () => {
         "dev.tidings/cursor": delivery.cursor,
       })),
     );
-    await expect.poll(tails, PATIENTLY).toBe(0);
+    await expect.poll(() => told(), PATIENTLY).toBe(0);
   });
 
   it("stops at unsubscribe", async () => {
     const { jobId } = await tidings.start(count, { gate: "unsubscribe" });
     await connection.client.subscribeResource({ uri: `job://${jobId}` });
     await connection.client.unsubscribeResource({ uri: `job://${jobId}` });
-    await expect.poll(tails, PATIENTLY).toBe(0);
+    await expect.poll(() => told(), PATIENTLY).toBe(0);
     gate("unsubscribe").open();
     await ended(tidings, jobId);
     expect(
@@ -72,7 +69,7 @@ describe("resources/subscribe on 2025-11-25", () => {
     const { jobId } = await tidings.start(count, { to: 1 });
     await ended(tidings, jobId);
     await connection.client.subscribeResource({ uri: `job://${jobId}` });
-    expect(tails()).toBe(0);
+    expect(told()).toBe(0);
   });
 
   it("answers for an unknown and a foreign job alike", async () => {
@@ -84,7 +81,7 @@ describe("resources/subscribe on 2025-11-25", () => {
         data: { uri },
       });
     }
-    expect(tails()).toBe(0);
+    expect(told()).toBe(0);
   });
 
   it("sends changes of another resource of this owner only", async () => {
@@ -99,7 +96,7 @@ describe("resources/subscribe on 2025-11-25", () => {
       event: { type: "resource.updated" },
     });
     await connection.client.unsubscribeResource({ uri });
-    await expect.poll(tails, PATIENTLY).toBe(0);
+    await expect.poll(() => told(), PATIENTLY).toBe(0);
   });
 
   it("keeps two connections apart: each hears of its own jobs only", async () => {

@@ -72,6 +72,26 @@ export async function openTidings(store: "memory:" | "sqlite:"): Promise<Tidings
   return tidings;
 }
 
+/** How many parts of the log are being told; to be called before anybody is told. */
+export function countTold(tidings: Tidings): () => number {
+  let told = 0;
+  const { subscribe } = tidings;
+  tidings.subscribe = async (request, subscriber) => {
+    const subscription = await subscribe.call(tidings, request, subscriber);
+    told += 1;
+    let isTold = true;
+    return {
+      ...subscription,
+      stop() {
+        if (isTold) told -= 1;
+        isTold = false;
+        subscription.stop();
+      },
+    };
+  };
+  return () => told;
+}
+
 export function createCountServer(tidings: Tidings): McpServer {
   const server = new McpServer({ name: "counting", version: "1.0.0" });
   registerJob(server, tidings, count, { tool: "start_count", description: "Counts." });

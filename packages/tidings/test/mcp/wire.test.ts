@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { JSON_RPC_CODES, toRpcError, toTidingsError } from "../../src/mcp/error.ts";
 import * as wire2025 from "../../src/mcp/wire/2025-11-25.ts";
 import * as wire2026 from "../../src/mcp/wire/2026-07-28.ts";
-import { ERRORS, TidingsError } from "../../src/model/error.ts";
+import { RETRYABLE, TidingsError } from "../../src/model/error.ts";
 import type { CatalogueType, TidingsEvent } from "../../src/model/event.ts";
 import { readMessage } from "../../src/model/projection/read.ts";
 
@@ -91,8 +91,8 @@ describe("the codecs", () => {
 
 describe("the table of JSON-RPC codes", () => {
   it("has a line for every code, with the code itself in data", () => {
-    expect(Object.keys(JSON_RPC_CODES).toSorted()).toEqual(Object.keys(ERRORS).toSorted());
-    for (const code of Object.keys(ERRORS)) {
+    expect(Object.keys(JSON_RPC_CODES).toSorted()).toEqual(Object.keys(RETRYABLE).toSorted());
+    for (const code of Object.keys(RETRYABLE)) {
       const error = toRpcError(new TidingsError(code, "A sentence.", { hint: "Do this." }));
       expect(error.data).toMatchObject({ code, hint: expect.any(String) });
       if (!code.startsWith("STORE_"))
@@ -101,7 +101,7 @@ describe("the table of JSON-RPC codes", () => {
   });
 
   it("tells nothing of where the store lies, whatever failed in it", () => {
-    const codes = Object.keys(ERRORS).filter((code) => code.startsWith("STORE_"));
+    const codes = Object.keys(RETRYABLE).filter((code) => code.startsWith("STORE_"));
     expect(codes).not.toEqual([]);
     for (const code of codes) {
       const thrown = new TidingsError(code, 'The store "/srv/jobs.db" failed.', { hint: "Look at /srv." });

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { titlesOf } from "../titles.ts";
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
 
@@ -15,7 +16,21 @@ const citations = [...spec.matchAll(/^\| ([SG]\d+) +\|.*\| `(?<file>[^`]+)` › 
 describe("SPEC.md", () => {
   test.each(citations)("$id names a test that exists: $title", ({ file, title }) => {
     expect(existsSync(new URL(`../../${file}`, import.meta.url)), file).toBe(true);
-    expect(read(file)).toContain(JSON.stringify(title));
+    expect(titlesOf(read(file))).toContain(title);
+  });
+
+  test("is not satisfied by a comment, nor by a test that does not run", () => {
+    const source = `
+      // test("in a comment", () => {});
+      const text = 'test("in a text", () => {})';
+      test.skip("skipped", () => {});
+      it.todo("to do");
+      describe.skip("skipped", () => test("in a skipped part", () => {}));
+      test.skipIf(true)("skipped here", () => {});
+      test("runs", () => {});
+      describe("a part", () => it.each([1])("runs for each", () => {}));
+    `;
+    expect([...titlesOf(source)]).toEqual(["runs", "a part", "runs for each"]);
   });
 
   test("numbers its invariants without a gap, and names a test for each", () => {

@@ -39,13 +39,12 @@ describe("subscribers of one owner's log", () => {
     const make = fc.record({ kind: fc.constant("make" as const), which: fc.nat(9), room: fc.nat(4) });
     const stop = fc.record({ kind: fc.constant("stop" as const), which: fc.nat(9) });
     const wait = fc.record({ kind: fc.constant("wait" as const) });
-    const forget = fc.record({ kind: fc.constant("forget" as const) });
     await fc.assert(
       fc.asyncProperty(
         fc.array(
           fc.oneof(
             { weight: 8, arbitrary: fc.oneof(commit, pause) },
-            { weight: 8, arbitrary: fc.oneof(subscribe, make, stop, wait, forget) },
+            { weight: 8, arbitrary: fc.oneof(subscribe, make, stop, wait) },
             { weight: 1, arbitrary: flood },
           ),
           { maxLength: 40 },
@@ -76,8 +75,7 @@ describe("subscribers of one owner's log", () => {
             else if (step.kind === "stop") {
               readers[step.which]?.reader.stop();
               stopped.add(readers[step.which]);
-            } else if (step.kind === "forget") hub.forget();
-            else if (step.kind === "turn") await turn();
+            } else if (step.kind === "turn") await turn();
             else await settle();
           }
           await Promise.all(commits);
@@ -130,7 +128,6 @@ describe("subscribers of one owner's log", () => {
               await engine.publish("ann", made);
             } else if (step.kind === "prune") {
               await engine.prune({ keepEvents: step.count });
-              hub.forget();
             } else if (step.kind === "make") readers[step.which]?.make(step.room);
             else if (step.kind === "turn") await turn();
             else await settle();
@@ -181,6 +178,26 @@ describe("subscribers of one owner's log", () => {
     await settle();
     expect(reader.told.map(({ kind }) => kind)).toEqual(["gap", "event"]);
     expect(reader.told[0]?.cursor).toBe("ann/0");
+  });
+
+  test("are told what another still follows, whoever removed it from the log meanwhile", async () => {
+    const { engine, hub } = open();
+    const [first, second] = [createReader(), createReader()];
+    first.begun(hub.subscribe("ann", {}, 0, first.subscriber));
+    await settle();
+    await engine.publish("ann", [makeEvent("resource:a"), makeEvent("resource:a")]);
+    await settle();
+    // As room that a start makes, or another process: nobody tells the hub.
+    await engine.prune({ keepEvents: 0 });
+    second.begun(hub.subscribe("ann", {}, 0, second.subscriber));
+    await settle();
+    expect(second.ids()).toEqual(first.ids());
+    first.stop();
+    second.stop();
+    const third = createReader();
+    third.begun(hub.subscribe("ann", {}, 0, third.subscriber));
+    await settle();
+    expect(third.ids()).toEqual(["gap"]);
   });
 
   test("hear of a gap once, also when they were full at the time", async () => {

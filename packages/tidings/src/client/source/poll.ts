@@ -82,7 +82,7 @@ export async function poll(
   }
   const items: SourceItem[] = [];
   if (answer.truncated === true) {
-    // The snapshot takes the place of this page: what it holds is in it, and the next page begins behind it.
+    // Before the events that are still kept: the inbox drops those of them that the snapshot covers.
     items.push({ kind: "snapshot", snapshot: answer.snapshot });
   }
   for (const params of answer.events) {

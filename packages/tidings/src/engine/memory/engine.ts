@@ -211,7 +211,11 @@ export function createMemoryEngine({ clock, random }: { clock: Clock; random: Ra
     async get(owner, jobId) {
       checkOpen();
       const memoryJob = findJob(state, owner, jobId);
-      return memoryJob === undefined ? undefined : fullRecord(memoryJob);
+      return memoryJob === undefined ? undefined : bareRecord(memoryJob);
+    },
+    async document(owner, jobId, name) {
+      checkOpen();
+      return fromJson(findJob(state, owner, jobId)?.documents[name]);
     },
     async list(owner, request) {
       checkOpen();
@@ -228,11 +232,11 @@ export function createMemoryEngine({ clock, random }: { clock: Clock; random: Ra
       return { items: items.map(fromJson), total: all.length };
     },
 
-    publish: (owner, events) =>
+    publish: (owner, events, limit) =>
       write(() => {
         const log = logOf(state, owner);
         const before = state.position;
-        const entries = keepPublished(events).map((event) => log.find(event) ?? log.add([event])[0]!);
+        const entries = keepPublished(events, limit).map((event) => log.find(event) ?? log.add([event])[0]!);
         if (state.position > before) watchers.wake([owner]);
         return entries;
       }),

@@ -81,7 +81,7 @@ export function findJob(state: State, owner: string, jobId: string): MemoryJob |
   return state.owners.get(owner)?.jobs.get(jobId);
 }
 
-/** The record without the parts that only `claim` and `get` give. */
+/** The record without the parts that only `claim` gives. */
 export function bareRecord({ kept }: MemoryJob): JobRecord {
   return kept.record;
 }

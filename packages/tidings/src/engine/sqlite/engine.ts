@@ -14,7 +14,7 @@ import { createKnownJobs } from "./known-jobs.ts";
 import { openStore } from "./open.ts";
 import { prune } from "./prune.ts";
 import * as reads from "./read.ts";
-import { insertEvents, readEntry } from "./rows.ts";
+import { findJob, insertEvents, readEntry } from "./rows.ts";
 import { fromColumn, toColumn } from "./text.ts";
 import { callInside } from "./transaction.ts";
 import { createUsageBook, type WriteConnection } from "./usage.ts";
@@ -23,6 +23,8 @@ import { createWriter, type WriteScope } from "./writer.ts";
 export interface SqliteOptions {
   /** Of the file, relative to the current folder; it and its folders are made when they are missing. */
   readonly path: string;
+  /** Only a store that is there already, and of this version: opening it makes and changes nothing. Default false. */
+  readonly existing?: boolean;
   readonly clock: Clock;
   readonly random: Random;
 }
@@ -31,11 +33,17 @@ export interface SqliteOptions {
  * Opens an engine that keeps everything in an SQLite file. What it acknowledges is synced to disk.
  *
  * @throws TidingsError STORE_FAILED when the file cannot be opened or written, STORE_TOO_NEW when a newer version of
- *   Tidings wrote it, STORE_BUSY when another process holds it for longer than 5 seconds.
+ *   Tidings wrote it, STORE_BUSY when another process holds it for longer than 5 seconds; with `existing` also STORE_NOT_FOUND, and
+ *   STORE_TOO_OLD when an older version of Tidings wrote it.
  */
-export async function createSqliteEngine({ path: location, clock, random }: SqliteOptions): Promise<Engine> {
+export async function createSqliteEngine({
+  path: location,
+  existing,
+  clock,
+  random,
+}: SqliteOptions): Promise<Engine> {
   const ports = { clock, random };
-  const store = await openStore(location, ports);
+  const store = await openStore(location, ports, existing);
   const { path, reader } = store;
   const scope = createCallbackScope(clock);
   const watchers = createWatchers(() => foreign.adjust());
@@ -130,16 +138,17 @@ export async function createSqliteEngine({ path: location, clock, random }: Sqli
         change.write !== undefined,
       ),
 
-    get: (owner, jobId) => read((connection) => reads.get(connection, owner, jobId)),
+    get: (owner, jobId) => read((connection) => findJob(connection, owner, jobId)?.record),
+    document: (owner, jobId, name) => read((connection) => reads.document(connection, owner, jobId, name)),
     list: (owner, request) => read((connection) => reads.list(connection, owner, request)),
     read: (owner, filter, after, limit) =>
       read((connection) => reads.read(connection, owner, filter, after, limit)),
     items: (owner, jobId, collection, offset, limit) =>
       read((connection) => reads.items(connection, owner, jobId, collection, offset, limit)),
 
-    publish: (owner, events) =>
+    publish: (owner, events, limit) =>
       write((own) => {
-        const kept = keepPublished(events);
+        const kept = keepPublished(events, limit);
         return kept.map((event) => {
           const id = toColumn(event.event.eventId);
           const known = connection.statement("eventById").get(toColumn(owner), id);

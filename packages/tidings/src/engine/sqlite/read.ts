@@ -1,13 +1,19 @@
 /** Reads. Each function sees one state of the store: that of the read transaction around it. */
-import type { EventFilter, JobRecord, ListRequest, Reading } from "../engine.ts";
+import type { DocumentName, EventFilter, JobRecord, ListRequest, Reading } from "../engine.ts";
+import { fromJson } from "../json.ts";
 import type { Connection, Row } from "./driver.ts";
-import { findJob, readEntry, readJob, withDocuments } from "./rows.ts";
+import { readEntry, readJob } from "./rows.ts";
 import type { StatementName } from "./sql.ts";
 import { toColumn } from "./text.ts";
 
-export function get(connection: Connection, owner: string, jobId: string): JobRecord | undefined {
-  const kept = findJob(connection, owner, jobId);
-  return kept === undefined ? undefined : withDocuments(connection, kept.record);
+export function document(
+  { statement }: Connection,
+  owner: string,
+  jobId: string,
+  name: DocumentName,
+): unknown {
+  const row = statement("document").get(toColumn(owner), toColumn(jobId), name);
+  return fromJson(row?.body as string | undefined);
 }
 
 export function list({ statement }: Connection, owner: string, request: ListRequest): readonly JobRecord[] {

@@ -33,6 +33,7 @@ export const SQL = {
     ON CONFLICT (owner, job_id, name) DO UPDATE SET body = excluded.body`,
   documentBytes: `SELECT octet_length(body) AS bytes FROM tidings_document
     WHERE owner = ? AND job_id = ? AND name = ?`,
+  document: "SELECT body FROM tidings_document WHERE owner = ? AND job_id = ? AND name = ?",
   documents: "SELECT name, body FROM tidings_document WHERE owner = ? AND job_id = ?",
 
   // Lists, newest first. The unary plus keeps the planner on the index that fits better.

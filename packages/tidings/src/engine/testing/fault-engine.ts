@@ -201,12 +201,13 @@ export function createFaultEngine(engine: Engine, plan: FaultPlan): FaultEngine 
         callback === undefined ? change : { ...rest, write: mortal<JobTransaction, void>(callback) };
       return write("apply", () => engine.apply(inner), change);
     },
-    publish: (owner, events) => write("publish", () => engine.publish(owner, events)),
+    publish: (owner, events, limit) => write("publish", () => engine.publish(owner, events, limit)),
     transaction: <T>(owner: string, work: (transaction: Transaction) => T | Promise<T>) =>
       write("transaction", () => engine.transaction(owner, mortal<Transaction, T>(work))),
     prune: (request) => write("prune", () => engine.prune(request)),
 
     get: (owner, jobId) => alive("get", () => engine.get(owner, jobId)),
+    document: (owner, jobId, name) => alive("document", () => engine.document(owner, jobId, name)),
     list: (owner, request) => alive("list", () => engine.list(owner, request)),
     read: (owner, filter, after, limit) => alive("read", () => engine.read(owner, filter, after, limit)),
     items: (owner, jobId, collection, offset, limit) =>

@@ -1,5 +1,4 @@
 /** What is told instead of events that are no longer kept: the present state of the jobs they were about. */
-import { TidingsError } from "../../model/error.ts";
 import type { JobSnapshot } from "../../runtime/snapshot.ts";
 import type { Tidings } from "../../runtime/tidings.ts";
 
@@ -14,7 +13,7 @@ export async function snapshotsOf(
 ): Promise<readonly JobSnapshot[]> {
   const snapshots = new Map<string, JobSnapshot>();
   for (const jobId of filter.jobIds?.slice(0, MAX_SNAPSHOTS) ?? []) {
-    const snapshot = await snapshotIfKept(tidings, owner, jobId);
+    const snapshot = await tidings.find(owner, jobId);
     if (snapshot !== undefined) snapshots.set(jobId, snapshot);
   }
   if (filter.jobIds === undefined || filter.correlationId !== undefined) {
@@ -25,17 +24,4 @@ export async function snapshotsOf(
     for (const job of jobs) snapshots.set(job.jobId, job);
   }
   return [...snapshots.values()];
-}
-
-async function snapshotIfKept(
-  tidings: Tidings,
-  owner: string,
-  jobId: string,
-): Promise<JobSnapshot | undefined> {
-  try {
-    return await tidings.get(owner, jobId);
-  } catch (error) {
-    if (error instanceof TidingsError && error.code === "JOB_NOT_FOUND") return undefined;
-    throw error;
-  }
 }

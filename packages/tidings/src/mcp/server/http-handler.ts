@@ -27,21 +27,22 @@ import { TidingsError } from "../../model/error.ts";
 import { isRecord } from "../../model/schema.ts";
 import { printError } from "../../runtime/print-error.ts";
 import type { Tidings } from "../../runtime/tidings.ts";
-import { INVALID_PARAMS, isHidden, toRpcError, toTidingsError } from "../error.ts";
+import { INVALID_PARAMS, isHidden } from "../error.ts";
 import { REVISION as MODERN_REVISION } from "../wire/2026-07-28.ts";
 import type { AccessOptions, Identity } from "./access.ts";
 import { createAccess } from "./access.ts";
 import { allowOrigin, sendPreflight } from "./cors.ts";
 import { serveCancel, serveJobEvents, serveLog, serveSnapshot } from "./http-jobs.ts";
 import {
+  cutWhenUnread,
   forward,
   readJson,
   requestIdOf,
   sendFailure,
   sendJson,
   sendRpcError,
+  sendRpcFailure,
   signalOf,
-  statusOf,
   toWebRequest,
 } from "./http-message.ts";
 import type { Route, RouteOptions } from "./http-route.ts";
@@ -50,8 +51,10 @@ import { createStreams } from "./http-streams.ts";
 import { createJobTokens } from "./job-token.ts";
 import { serveListen } from "./listen.ts";
 import { asListen, judgeListen } from "./listen-judge.ts";
+import { longId, MAX_NAME_LENGTH } from "./name-limit.ts";
 import type { OwnerOf } from "./owner.ts";
 import { defaultOwner } from "./owner.ts";
+import { checkPolls } from "./poll-limit.ts";
 import { adopt, innerOf } from "./register-job.ts";
 import type { GuardOptions } from "./request-guard.ts";
 import { findForbidden } from "./request-guard.ts";
@@ -77,6 +80,8 @@ export interface HttpHandlerOptions extends GuardOptions, AccessOptions, Partial
   readonly sessionIdleMs?: number;
   /** How many 2025 sessions are open at a time; a full house closes the owner's own idle one, or answers 503. Default 10 000. */
   readonly maxSessions?: number;
+  /** How many of them one owner may have; one more closes its own idle one, or is answered with 429. Default 1 000. */
+  readonly maxSessionsPerOwner?: number;
   /** How long a 2025 session can be sent again what it was told, in milliseconds. Default 5 minutes. */
   readonly sessionReplayMs?: number;
   /**
@@ -128,6 +133,7 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
     stallMs = 60_000,
     sessionIdleMs = 1_800_000,
     maxSessions = 10_000,
+    maxSessionsPerOwner = 1_000,
     sessionReplayMs = 300_000,
     maxReplayBytes = 64 * 1024 * 1024,
     maxStreamsPerOwner = 10_000,
@@ -169,6 +175,7 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
     }
   };
   const modern = createMcpHandler(factory, { legacy: "reject", keepAliveMs: heartbeatMs });
+  const patience = { clock, stallMs };
   const streams = createStreams({ clock, heartbeatMs, stallMs, maxStreamsPerOwner });
   const sessions = createSessions({
     factory,
@@ -180,6 +187,7 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
     stallMs,
     idleMs: sessionIdleMs,
     maxSessions,
+    maxSessionsPerOwner,
     replayMs: sessionReplayMs,
     replayBytes: maxReplayBytes,
   });
@@ -202,8 +210,9 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
     if (closing !== undefined) throw stopping();
     if (route.kind === "metadata") return sendJson(res, 200, access.metadata);
     const identity = await access.identify(req, res, route);
-    if (req.method === "GET") access.endAfter(identity, res);
+    access.endAfter(identity, res);
     if (route.kind === "mcp") return serveMcp(req, res, route.target, identity, parsedBody);
+    checkPolls(tidings, clock, identity.owner);
     const request = { req, res, owner: identity.owner, query: route.query };
     const plain = { tidings, streams, clock, onError };
     switch (route.kind) {
@@ -239,6 +248,7 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
       const read = await readJson(req, maxBodyBytes, parsedBody);
       if (read.outcome !== "read") return refuseBody(res, read, maxBodyBytes);
       body = read.value;
+      if (hasLongId(body)) return sendRpcFailure(res, longId());
     }
     const listen = asListen(body);
     // A listen is judged at once, and then lasts for days: nothing of its request is to stay.
@@ -248,11 +258,10 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
     }
     const extra = authInfo === undefined ? {} : { authInfo };
     const ask = (parsedBody: unknown) => modern.fetch(webRequest, { ...extra, parsedBody });
-    if (listen === undefined) return forward(await ask(body), res);
+    if (listen === undefined) return forward(await ask(body), res, patience);
     const judgement = await judgeListen(body, ask);
-    if (judgement.verdict === "refused") return forward(judgement.answer, res);
+    if (judgement.verdict === "refused") return forward(judgement.answer, res, patience);
     const capabilities = capabilitiesOf.get(webRequest) ?? {};
-    access.endAfter(identity, res);
     return serveListen(
       { res, owner, ...listen, server: { capabilities, info: judgement.info } },
       { tidings, streams, bus, clock, random, onError },
@@ -271,9 +280,10 @@ export function createHttpHandler(tidings: Tidings, options: HttpHandlerOptions)
         // A client that went away in the middle of its request is nobody's fault.
         const isGone = req.destroyed && !req.complete;
         if (isHidden(error) && !isGone) onError(error, `${req.method} ${route.kind}`);
-        if (route.kind !== "mcp" || res.headersSent) sendFailure(res, error);
-        else sendRpcError(res, statusOf(toTidingsError(error)), toRpcError(error));
+        if (route.kind === "mcp") sendRpcFailure(res, error);
+        else sendFailure(res, error);
       }
+      cutWhenUnread(res, patience);
       return true;
     },
     async identify(req, res) {
@@ -303,6 +313,14 @@ function isEnveloped(body: unknown): boolean {
   if (!isRecord(body) || "result" in body || "error" in body || body.method === "initialize") return false;
   const meta = isRecord(body.params) ? body.params._meta : undefined;
   return isRecord(meta) && PROTOCOL_VERSION_META_KEY in meta;
+}
+
+/** An answer carries the id again, and a listen each of its events. */
+function hasLongId(body: unknown): boolean {
+  const messages: readonly unknown[] = Array.isArray(body) ? body : [body];
+  return messages.some(
+    (message) => isRecord(message) && typeof message.id === "string" && message.id.length > MAX_NAME_LENGTH,
+  );
 }
 
 function isModern(req: IncomingMessage): boolean {
@@ -342,7 +360,8 @@ function refuseBody(
     sendRpcError(res, 400, { code: INVALID_PARAMS, message, data }, requestIdOf(read.value));
   } else {
     const message = `The request body is longer than ${maxBodyBytes} bytes.`;
-    const data = { code: "PAYLOAD_TOO_LARGE", hint: "Send less, or upload the data.", retryable: false };
+    const hint = "Send less, or upload the data.";
+    const data = { code: "PAYLOAD_TOO_LARGE", hint, retryable: false, limit: maxBodyBytes };
     sendRpcError(res, 413, { code: -32000, message, data }, null, { Connection: "close" });
   }
 }

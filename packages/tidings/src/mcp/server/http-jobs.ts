@@ -20,7 +20,6 @@ import type { Delivery, Tidings } from "../../runtime/tidings.ts";
 import { snapshotsOf } from "./gap-snapshots.ts";
 import { sendJson } from "./http-message.ts";
 import type { Streams } from "./http-streams.ts";
-import { checkPolls } from "./poll-limit.ts";
 import { pushTo } from "./push.ts";
 import type { SseFrame, SseStream } from "./sse.ts";
 import { formatFrame, SSE_HEADERS } from "./sse.ts";
@@ -46,9 +45,8 @@ const PAGE = 200;
 export async function serveSnapshot(
   { res, owner }: PlainRequest,
   jobId: string,
-  { tidings, clock }: PlainOptions,
+  { tidings }: PlainOptions,
 ): Promise<void> {
-  checkPolls(tidings, clock, owner);
   sendJson(res, 200, await snapshotOf(tidings, owner, jobId));
 }
 
@@ -82,8 +80,8 @@ export async function serveJobEvents(
   }
   if (req.method === "HEAD") return sendHead(res);
   const stream = streams.open(owner, res);
-  const note = (cursor: string, leaves: boolean) =>
-    noteReader(tidings, options.clock, { owner, jobId, name: req.headers["user-agent"], cursor, leaves });
+  const note = (cursor: string) =>
+    noteReader(tidings, options.clock, { owner, jobId, name: req.headers["user-agent"], cursor });
   await run(stream, options, () =>
     ended
       ? replay(stream, request, jobId, after, tidings)
@@ -125,7 +123,7 @@ async function follow(
   jobId: string,
   after: string | undefined,
   tidings: Tidings,
-  note: (cursor: string, leaves: boolean) => void,
+  note: (cursor: string) => void,
 ): Promise<void> {
   const request = { owner, jobIds: [jobId], ...(after === undefined ? {} : { after }) };
   let told = after;
@@ -133,12 +131,12 @@ async function follow(
     toText,
     onTold({ cursor }) {
       told = cursor;
-      note(cursor, false);
+      note(cursor);
     },
     gapToFrames: async (id) => [{ id, event: "snapshot", data: await tidings.get(owner, jobId) }],
     isLast: ({ event }) => isEndType(event.type),
   });
-  if (told !== undefined) note(told, true);
+  if (told !== undefined) note(told);
 }
 
 /** A job that has ended: what is kept of its story after the cursor, with what was told behind its ending. */

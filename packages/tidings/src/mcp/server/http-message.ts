@@ -1,8 +1,9 @@
 /** Between `node:http` and what the handlers work with: bodies in, JSON and web responses out. */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Clock } from "../../model/clock.ts";
 import type { TidingsError } from "../../model/error.ts";
-import { ERRORS, isErrorCode } from "../../model/error.ts";
-import { toTidingsError } from "../error.ts";
+import { isErrorCode } from "../../model/error.ts";
+import { HTTP_STATUSES, toAnsweredError, toRpcError, toTidingsError } from "../error.ts";
 
 /** Arguments may be nested 64 deep; `params.arguments` itself lies two levels inside the message. */
 const MAX_DEPTH = 66;
@@ -121,8 +122,18 @@ export function signalOf(res: ServerResponse): AbortSignal {
   return gone.signal;
 }
 
-/** Writes a web response, at the client's pace. */
-export async function forward(response: Response, res: ServerResponse): Promise<void> {
+/** How long an answer may stay as full as it is. */
+export interface Patience {
+  readonly clock: Pick<Clock, "after">;
+  /** In milliseconds; then the connection is cut. */
+  readonly stallMs: number;
+}
+
+/** What is written at a time, in bytes: whoever takes this much within the stall time is not cut, however long the whole is. */
+const SLICE_BYTES = 65_536;
+
+/** Writes a web response, at the client's pace; a client that takes nothing for too long is cut. */
+export async function forward(response: Response, res: ServerResponse, patience: Patience): Promise<void> {
   if (res.destroyed) {
     await response.body?.cancel().catch(() => {});
     return;
@@ -140,12 +151,24 @@ export async function forward(response: Response, res: ServerResponse): Promise<
     for (;;) {
       const { done, value } = await reader.read();
       if (done || res.destroyed) break;
-      if (!res.write(value)) await drained(res);
+      for (let at = 0; at < value.length && !res.destroyed; at += SLICE_BYTES) {
+        if (res.write(value.subarray(at, at + SLICE_BYTES))) continue;
+        const stop = patience.clock.after(patience.stallMs, () => res.destroy());
+        await drained(res);
+        stop();
+      }
     }
   } finally {
     res.off("close", cancel);
     res.end();
   }
+}
+
+/** Cuts an answer that was said to the end, when its reader does not take the rest of it. */
+export function cutWhenUnread(res: ServerResponse, { clock, stallMs }: Patience): void {
+  if (res.destroyed || res.writableFinished) return;
+  const stop = clock.after(stallMs, () => res.destroy());
+  res.once("close", stop);
 }
 
 /** Resolves once a full answer takes more, or is closed. */
@@ -178,25 +201,35 @@ export function sendJson(
   res.end(bytes);
 }
 
-/** `{ error: { code, message, hint?, retryable } }` under the status of the code; an answer that has begun is cut. */
+/** `{ error: { code, message, hint?, retryable, data? } }` under the status of the code; an answer that has begun is cut. */
 export function sendFailure(res: ServerResponse, error: unknown): void {
   if (res.headersSent) return void res.destroy();
   const known = toTidingsError(error);
   // The rest of a refused body is not read: the connection cannot be used again.
   const closing = known.code === "PAYLOAD_TOO_LARGE" ? CLOSING : {};
-  sendJson(res, statusOf(known), { error: known.toInfo() }, { ...closing, ...patienceOf(known) });
+  sendJson(res, statusOf(known), { error: toAnsweredError(known) }, { ...closing, ...patienceOf(known) });
+}
+
+/** The same as a JSON-RPC error, under the status of its code; an answer that has begun is cut. */
+export function sendRpcFailure(res: ServerResponse, error: unknown, id: unknown = null): void {
+  if (res.headersSent) return void res.destroy();
+  const known = toTidingsError(error);
+  sendRpcError(res, statusOf(known), toRpcError(known), id, patienceOf(known));
 }
 
 /** When to ask again, for errors that pass by themselves. */
-export function patienceOf({ data }: TidingsError): Readonly<Record<string, string>> {
-  const ms = data?.retryAfterMs;
+function patienceOf(error: TidingsError): Readonly<Record<string, string>> {
+  const ms = error.data?.retryAfterMs ?? (statusOf(error) === 503 ? UNAVAILABLE_MS : undefined);
   return typeof ms === "number" ? { "Retry-After": String(Math.ceil(ms / 1_000)) } : {};
 }
+
+/** Nobody can say how long a fault lasts. */
+const UNAVAILABLE_MS = 5_000;
 
 const CLOSING = { Connection: "close" };
 
 export function statusOf({ code }: TidingsError): number {
-  return isErrorCode(code) ? ERRORS[code].status : 400;
+  return isErrorCode(code) ? HTTP_STATUSES[code] : 400;
 }
 
 /** A JSON-RPC error under an HTTP status. */

@@ -6,7 +6,7 @@ import { hasEnded } from "../../model/job.ts";
 import { toFlat } from "../../model/projection/notification.ts";
 import { reduce } from "../../model/reduce.ts";
 import type { JobSnapshot } from "../../runtime/snapshot.ts";
-import { createBell } from "../../runtime/tail.ts";
+import { createWakeUp } from "../../runtime/tail.ts";
 import type { EventPage, Tidings } from "../../runtime/tidings.ts";
 
 export interface JobEventsRequest {
@@ -43,19 +43,19 @@ export async function readJobEvents(
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<JobEventsAnswer> {
   const { jobId, after, waitSeconds = 0, limit = 100 } = request;
-  const bell = createBell();
+  const wakeUp = createWakeUp();
   let isOver = waitSeconds === 0;
   const giveUp = () => {
     isOver = true;
-    bell.ring();
+    wakeUp.wake();
   };
-  // Watching begins before the first read, so what is committed in between rings the bell.
-  const stopWatching = isOver ? undefined : tidings.watch(owner, bell.ring);
+  // Watching begins before the first read, so what is committed in between wakes it.
+  const stopWatching = isOver ? undefined : tidings.watch(owner, wakeUp.wake);
   const stopTimer = isOver ? undefined : clock.after(waitSeconds * 1000, giveUp);
   signal.addEventListener("abort", giveUp);
   try {
     for (;;) {
-      bell.reset();
+      wakeUp.reset();
       const snapshot = await tidings.get(owner, jobId);
       const page = await tidings.read({
         owner,
@@ -68,7 +68,7 @@ export async function readJobEvents(
         const status = statusAfter(page) ?? (await statusBefore(tidings, owner, snapshot, page));
         return answer(snapshot, page, status, clock);
       }
-      await bell.rung();
+      await wakeUp.woken();
     }
   } finally {
     signal.removeEventListener("abort", giveUp);

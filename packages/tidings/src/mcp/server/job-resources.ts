@@ -1,11 +1,11 @@
 /** The resources `job://{jobId}` (the snapshot) and `job://{jobId}/result`, and subscriptions to them on 2025 connections. */
 import type { ReadResourceResult } from "@modelcontextprotocol/server";
-import { ProtocolError, ResourceNotFoundError, ResourceTemplate } from "@modelcontextprotocol/server";
+import { ResourceNotFoundError, ResourceTemplate } from "@modelcontextprotocol/server";
 import { TidingsError } from "../../model/error.ts";
 import { hasEnded } from "../../model/job.ts";
-import { isHidden } from "../error.ts";
 import type { JobServer } from "./job-tools.ts";
 import { ownerIn } from "./job-tools.ts";
+import { checkPolls } from "./poll-limit.ts";
 import { toResourceError } from "./resource-error.ts";
 
 const JSON_TYPE = "application/json";
@@ -22,8 +22,7 @@ export function registerJobResources(jobServer: JobServer): void {
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof ProtocolError) && isHidden(error)) report(error);
-      throw toResourceError(error, uri);
+      throw toResourceError(error, uri, report);
     }
   }
 
@@ -40,6 +39,7 @@ export function registerJobResources(jobServer: JobServer): void {
       (uri, variables, context): Promise<ReadResourceResult> =>
         answering(uri.href, async () => {
           const owner = ownerIn(jobServer, context);
+          checkPolls(tidings, jobServer.clock, owner);
           await jobServer.session.offer(context, owner);
           const value = await read(owner, String(variables.jobId), uri.href);
           return { contents: [{ uri: uri.href, mimeType: JSON_TYPE, text: JSON.stringify(value ?? null) }] };
@@ -86,7 +86,9 @@ export function registerJobResources(jobServer: JobServer): void {
   connection.registerCapabilities({ resources: { subscribe: true } });
   connection.setRequestHandler("resources/subscribe", ({ params: { uri } }, context) =>
     answering(uri, async () => {
-      await jobServer.session.subscribe(ownerIn(jobServer, context), uri);
+      const owner = ownerIn(jobServer, context);
+      checkPolls(tidings, jobServer.clock, owner);
+      await jobServer.session.subscribe(owner, uri);
       return {};
     }),
   );

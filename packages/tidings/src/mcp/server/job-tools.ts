@@ -51,6 +51,8 @@ export interface ToolDescription {
   readonly meta: Record<string, unknown> | undefined;
   /** The answer names a job of the caller: a token for it goes along, where only apps look and no model. */
   readonly grantsJob?: boolean;
+  /** It starts jobs, which have limits of their own; every other tool is a question that counts. */
+  readonly starts?: boolean;
 }
 
 /** Whose request a callback of the server is answering. */
@@ -62,7 +64,7 @@ export function ownerIn({ ownerOf }: JobServer, context: ServerContext): string 
 export function registerTool(
   jobServer: JobServer,
   name: string,
-  { title, description, inputSchema, annotations, meta, grantsJob = false }: ToolDescription,
+  { title, description, inputSchema, annotations, meta, grantsJob = false, starts = false }: ToolDescription,
   call: (args: Readonly<Record<string, unknown>>, caller: Caller) => Promise<object>,
 ): void {
   jobServer.server.registerTool(
@@ -77,6 +79,7 @@ export function registerTool(
     async (args, context): Promise<CallToolResult> => {
       try {
         const owner = ownerIn(jobServer, context);
+        if (!starts) checkPolls(jobServer.tidings, jobServer.clock, owner);
         await jobServer.session.offer(context, owner);
         const content = await call(args, { owner, context });
         // Without a sign-in a browser needs no token either.
@@ -133,10 +136,7 @@ const SHARED_TOOLS: readonly SharedTool[] = [
       grantsJob: true,
       annotations: { readOnlyHint: true, openWorldHint: false },
     },
-    async ({ tidings, clock }, { jobId }, { owner }) => {
-      checkPolls(tidings, clock, owner);
-      return tidings.get(owner, jobId);
-    },
+    ({ tidings }, { jobId }, { owner }) => tidings.get(owner, jobId),
   ),
 
   sharedTool(
@@ -149,7 +149,6 @@ const SHARED_TOOLS: readonly SharedTool[] = [
       meta: { ui: { visibility: ["app"] } },
     },
     async ({ tidings, clock, server }, request, { owner, context }) => {
-      checkPolls(tidings, clock, owner);
       const answer = await readJobEvents(tidings, owner, request, { clock, signal: context.mcpReq.signal });
       const { jobId } = request;
       const name = server.server.getClientVersion()?.name;

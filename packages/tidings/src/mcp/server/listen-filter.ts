@@ -5,6 +5,7 @@ import { isRecord } from "../../model/schema.ts";
 import type { Tidings } from "../../runtime/tidings.ts";
 import { JOBS_FILTER_KEY } from "../wire/2026-07-28.ts";
 import { jobIdOf } from "./job-uri.ts";
+import { isName, lengthOf, MAX_NAME_LENGTH, MAX_NAMES_LENGTH } from "./name-limit.ts";
 
 /** Our own field: alternatives, not conditions; without any, all events of the owner. */
 export interface JobsFilter {
@@ -24,7 +25,6 @@ export interface ListenFilter {
 }
 
 const MAX_NAMES = 1_000;
-const MAX_NAME_LENGTH = 2_048;
 const LIST_KINDS = ["tools", "prompts", "resources"] as const;
 
 /** @throws TidingsError BAD_INPUT */
@@ -59,7 +59,7 @@ function readJobsFilter(value: unknown): JobsFilter {
       `"${JOBS_FILTER_KEY}".correlationId must be a text of 1 to ${MAX_NAME_LENGTH} characters`,
     );
   }
-  if (after !== undefined && typeof after !== "string") {
+  if (after !== undefined && !isName(after)) {
     throw badFilter(`"${JOBS_FILTER_KEY}".after must be a cursor`);
   }
   return {
@@ -72,19 +72,26 @@ function readJobsFilter(value: unknown): JobsFilter {
 function readNames(value: unknown, field: string): readonly string[] | undefined {
   if (value === undefined) return undefined;
   if (!Array.isArray(value) || value.length > MAX_NAMES || !value.every(isName)) {
-    throw badFilter(`${field} must be a list of at most ${MAX_NAMES} texts`);
+    throw badFilter(
+      `${field} must be a list of at most ${MAX_NAMES} texts of 1 to ${MAX_NAME_LENGTH} characters`,
+    );
   }
-  return [...new Set(value)];
-}
-
-function isName(value: unknown): value is string {
-  return typeof value === "string" && value.length > 0 && value.length <= MAX_NAME_LENGTH;
+  const names = [...new Set(value)];
+  if (lengthOf(names) > MAX_NAMES_LENGTH) {
+    throw badFilter(`${field} must have at most ${MAX_NAMES_LENGTH} characters in all`);
+  }
+  return names;
 }
 
 function badFilter(problem: string): TidingsError {
   return new TidingsError("BAD_INPUT", `The listen filter was not accepted: ${problem}.`, {
     hint: "Correct the named field and listen again.",
   });
+}
+
+/** How many jobs must be looked up to honour a filter, at least one. */
+export function weightOf({ resourceSubscriptions, [JOBS_FILTER_KEY]: jobs }: ListenFilter): number {
+  return Math.max(1, (resourceSubscriptions?.length ?? 0) + (jobs?.jobIds?.length ?? 0));
 }
 
 /**
@@ -107,7 +114,8 @@ export async function honour(
   for (const uri of resourceSubscriptions ?? []) {
     const jobId = jobIdOf(uri);
     // Below job://{jobId} nothing changes by itself: such URIs could never be told anything.
-    if (jobId === undefined ? !uri.startsWith("job:") : await isOwned(tidings, owner, jobId)) uris.push(uri);
+    if (jobId === undefined ? !uri.startsWith("job:") : (await tidings.find(owner, jobId)) !== undefined)
+      uris.push(uri);
   }
   if (uris.length > 0) honoured.resourceSubscriptions = uris;
   const narrowed = jobs === undefined ? undefined : await honourJobs(jobs, owner, tidings);
@@ -123,17 +131,7 @@ async function honourJobs(
   const { jobIds, ...rest } = filter;
   if (jobIds === undefined) return filter;
   const owned: string[] = [];
-  for (const jobId of jobIds) if (await isOwned(tidings, owner, jobId)) owned.push(jobId);
+  for (const jobId of jobIds) if ((await tidings.find(owner, jobId)) !== undefined) owned.push(jobId);
   if (owned.length > 0) return { jobIds: owned, ...rest };
   return rest.correlationId === undefined ? undefined : rest;
-}
-
-async function isOwned(tidings: Tidings, owner: string, jobId: string): Promise<boolean> {
-  try {
-    await tidings.get(owner, jobId);
-    return true;
-  } catch (error) {
-    if (error instanceof TidingsError && error.code === "JOB_NOT_FOUND") return false;
-    throw error;
-  }
 }

@@ -42,8 +42,9 @@ import { sendRpcError } from "./http-message.ts";
 import type { Streams } from "./http-streams.ts";
 import { jobIdOf, jobUriOf } from "./job-uri.ts";
 import type { JobsFilter, ListenFilter } from "./listen-filter.ts";
-import { honour, readFilter } from "./listen-filter.ts";
+import { honour, readFilter, weightOf } from "./listen-filter.ts";
 import type { ListenCall } from "./listen-judge.ts";
+import { checkPolls } from "./poll-limit.ts";
 import { pushTo } from "./push.ts";
 import type { SseFrame, SseStream } from "./sse.ts";
 import { formatFrame } from "./sse.ts";
@@ -92,6 +93,7 @@ async function listen(
 ): Promise<void> {
   streams.check(owner);
   const filter = readFilter(asked);
+  checkPolls(tidings, clock, owner, weightOf(filter));
   const after = filter[JOBS_FILTER_KEY]?.after;
   // Read before anything is answered: a cursor that cannot be honoured must not become a stream.
   if (after !== undefined) await tidings.read({ owner, jobIds: [], after, limit: 1 });

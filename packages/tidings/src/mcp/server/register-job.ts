@@ -82,6 +82,7 @@ export function registerJob<Input, Output, Args = Output>(
       annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
       meta: options.meta,
       grantsJob: true,
+      starts: true,
     },
     async (raw, { owner, context }) => {
       const { own, start } = readStartArguments(raw);
@@ -110,7 +111,8 @@ export interface JobToolOptions<Args> {
 
 /**
  * Registers a tool of your own beside the jobs': its arguments are validated, its answer is structured content and text,
- * and every failure has the shape of the job tools (`isError` with `error { code, message, hint?, retryable }`).
+ * and every failure has the shape of the job tools (`isError` with `error { code, message, hint?, retryable, data? }`).
+ * Its calls count among the owner's questions (200 a second).
  *
  * @param call - What it does, for the caller's owner; throws TidingsError to fail with a code.
  * @throws TidingsError BAD_DEFINITION when no job was registered for the server before.

@@ -1,13 +1,22 @@
 /** Failures of `resources/read` and `resources/subscribe`. */
 import { ProtocolError, ResourceNotFoundError } from "@modelcontextprotocol/server";
-import { toRpcError, toTidingsError } from "../error.ts";
+import { printError } from "../../runtime/print-error.ts";
+import { isHidden, toRpcError, toTidingsError } from "../error.ts";
 
 /**
  * What to throw from a resource's callback: an unknown job, a foreign and an expired one are alike the SDK's own
- * unknown resource; the code always stands in `data.code`; what is not ours is INTERNAL.
+ * unknown resource; the code always stands in `data.code`; what is not ours is INTERNAL. That, and a failure of the store,
+ * is given to `onError`, for the client is not told the cause.
+ *
+ * @param onError - Default: one JSON line on stderr.
  */
-export function toResourceError(error: unknown, uri: string): ProtocolError {
+export function toResourceError(
+  error: unknown,
+  uri: string,
+  onError: (error: unknown, during: string) => void = printError,
+): ProtocolError {
   if (error instanceof ProtocolError) return error;
+  if (isHidden(error)) onError(error, "answering for a resource");
   const { code, message, data } = toRpcError(error);
   if (toTidingsError(error).code === "JOB_NOT_FOUND") {
     const unknown = new ResourceNotFoundError(uri);

@@ -6,7 +6,7 @@ import { sendFailure } from "./http-message.ts";
 
 /**
  * Answers a plain HTTP request with a failure, as the addresses of `createHttpHandler` do: the status of the error's code
- * and `{ error: { code, message, hint?, retryable } }`. What is no TidingsError becomes INTERNAL under 500, and is given
+ * and `{ error: { code, message, hint?, retryable, data? } }`, with `Retry-After` where waiting helps. What is no TidingsError becomes INTERNAL under 500, and is given
  * to `onError`, as a failure of the store is. An answer that has begun already is cut. Never throws.
  *
  * @param onError - Default: one JSON line on stderr.

@@ -60,6 +60,8 @@ export function serveTidingsStdio(
   const owner = ownerOf({});
   const report = (error: unknown) => onError(error instanceof Error ? error : new Error(String(error)));
   const stdout = options.stdout ?? takeStdout();
+  // Each message that waits for a slow reader listens for its turn; that they are many is no leak.
+  stdout.setMaxListeners(0);
   const transport = createListenTransport(new StdioServerTransport(options.stdin ?? process.stdin, stdout), {
     tidings,
     owner,

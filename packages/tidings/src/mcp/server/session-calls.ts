@@ -2,7 +2,8 @@
  * The calls of a 2025 session that are not answered yet. The SDK's transport carries them; what it leaves out is here.
  *
  *   begun ──▶ open ──┬── answered ──▶ over
- *                    ├── notifications/cancelled ──▶ over: its stream ends, and no answer is ever given
+ *                    ├── notifications/cancelled ──▶ over: its stream ends, and no answer is ever given; where other
+ *                    │                               calls share the stream, an error is its answer
  *                    └── the session ends ──▶ answered with an error, so that nobody takes silence for success
  *
  * What is said about a call waits while its reader's socket is full; a reader that is full for too long is cut, and
@@ -10,8 +11,8 @@
  */
 import type { ServerResponse } from "node:http";
 import type { JSONRPCMessage, RequestId, TransportSendOptions } from "@modelcontextprotocol/server";
-import type { Clock } from "../../model/clock.ts";
 import { drained } from "./http-message.ts";
+import { correctParamsError } from "./params-error.ts";
 import type { SessionReplay } from "./session-replay.ts";
 
 export interface SessionCalls {
@@ -22,7 +23,7 @@ export interface SessionCalls {
   begin(body: unknown, res: ServerResponse): (() => void) | undefined;
   /** Sends an answer, or what is said about a call. */
   send(message: JSONRPCMessage, sending?: TransportSendOptions): Promise<void>;
-  /** Ends the call that a POST's body cancels; to be called once the server has taken note. */
+  /** Ends the calls that a POST's body cancels; to be called once the server has taken note. */
   endCancelled(body: unknown): Promise<void>;
   /** Another connection carries a stream from now on. */
   resume(stream: string, res: ServerResponse): void;
@@ -77,21 +78,27 @@ export function createSessionCalls({ send, closeStream, replay }: SessionCallsOp
       const id = isAnswer ? message.id : sending?.relatedRequestId;
       const call = id === undefined ? undefined : open.get(id);
       if (isAnswer && id !== undefined) open.delete(id);
-      const sent = send(message, sending);
+      const sent = send(correctParamsError(message), sending);
       // The transport has stored the message by now, under the name of its stream.
       const res = resumed.get(replay.latestStream) ?? call?.res;
       await sent;
       if (!isAnswer && res !== undefined) await waitForRoom(res, message);
     },
     async endCancelled(body) {
-      const id = cancelledIdOf(body);
-      if (id === undefined || open.get(id)?.isAlone !== true) return;
-      open.delete(id);
-      closeStream(id);
-      // The transport forgets a call only when it is answered. This answer has no stream, and is kept nowhere.
-      const answer = errorOf(id, "The call was cancelled.");
-      replay.withdraw(answer);
-      await send(answer);
+      const messages: readonly unknown[] = Array.isArray(body) ? body : [body];
+      for (const id of messages.map(cancelledIdOf)) {
+        const call = id === undefined ? undefined : open.get(id);
+        if (id === undefined || call === undefined) continue;
+        open.delete(id);
+        // The transport forgets a call, and ends its stream, only when it is answered.
+        const answer = errorOf(id, "The call was cancelled.");
+        if (call.isAlone) {
+          // This answer has no stream, and is kept nowhere.
+          closeStream(id);
+          replay.withdraw(answer);
+        }
+        await send(answer);
+      }
     },
     resume(stream, res) {
       resumed.set(stream, res);
@@ -106,28 +113,6 @@ export function createSessionCalls({ send, closeStream, replay }: SessionCallsOp
         "The session has ended before this call was answered. Send `initialize` again; jobs go on, and are read by their id.";
       for (const id of ids) await send(errorOf(id, message)).catch(() => {});
     },
-  };
-}
-
-/** Destroys an answer whose reader has taken nothing for so long; returns the way to stop watching. */
-export function cutWhenStalled(res: ServerResponse, clock: Clock, stallMs: number): () => void {
-  let hasMoved = true;
-  const onDrain = () => {
-    hasMoved = true;
-  };
-  let cancel = () => {};
-  const watch = () => {
-    cancel = clock.after(stallMs, () => {
-      if (res.writableNeedDrain && !hasMoved) res.destroy();
-      else watch();
-      hasMoved = !res.writableNeedDrain;
-    });
-  };
-  res.on("drain", onDrain);
-  watch();
-  return () => {
-    res.off("drain", onDrain);
-    cancel();
   };
 }
 

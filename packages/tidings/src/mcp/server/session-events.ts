@@ -21,11 +21,12 @@ import { snapshotsOf } from "./gap-snapshots.ts";
 import { jobIdOf, jobUriOf } from "./job-uri.ts";
 import type { GapSign, LogPart } from "./log-feed.ts";
 import { createLogFeed } from "./log-feed.ts";
+import { checkName, lengthOf, MAX_NAMES_LENGTH } from "./name-limit.ts";
 
 export interface SessionEvents {
   /** Sends the story of a job that this request started, from its birth on. At most once per connection. */
   follow(context: ServerContext, owner: string, jobId: string, birth: string): void;
-  /** Sends updates of a resource from now on. @throws TidingsError JOB_NOT_FOUND, TOO_MANY_REQUESTS */
+  /** Sends updates of a resource from now on. @throws TidingsError BAD_INPUT, JOB_NOT_FOUND, TOO_MANY_REQUESTS */
   subscribe(owner: string, uri: string): Promise<void>;
   unsubscribe(uri: string): void;
   /**
@@ -40,8 +41,6 @@ export interface SessionEvents {
    * everything subscribed may have changed.
    */
   describeGap(owner: string): Promise<readonly WireNotification[]>;
-  /** How many parts of the log are told. */
-  readonly tails: number;
 }
 
 const MAX_SUBSCRIPTIONS = 1_000;
@@ -194,13 +193,14 @@ export function createSessionEvents(
     },
 
     async subscribe(owner, uri) {
+      checkName(uri, "The uri");
       if (subscriptions.has(uri)) return;
       if (subscriptions.size >= MAX_SUBSCRIPTIONS) {
-        throw new TidingsError(
-          "TOO_MANY_REQUESTS",
-          `This session has ${MAX_SUBSCRIPTIONS} subscriptions already.`,
-          { hint: "Unsubscribe from resources that you no longer need." },
-        );
+        throw tooMany(`This session has ${MAX_SUBSCRIPTIONS} subscriptions already.`, MAX_SUBSCRIPTIONS);
+      }
+      if (lengthOf(subscriptions.keys()) + uri.length > MAX_NAMES_LENGTH) {
+        const limit = MAX_NAMES_LENGTH;
+        throw tooMany(`The subscriptions of this session have ${limit} characters in all already.`, limit);
       }
       const subscription = new AbortController();
       const { signal } = subscription;
@@ -238,11 +238,12 @@ export function createSessionEvents(
       const updates = [...subscriptions.keys()].map((uri) => wire2025.toPlainUpdate(uri, cursor));
       return [wire2026.toGapNotification(snapshots, cursor), ...updates];
     },
-
-    get tails() {
-      return feed.size;
-    },
   };
+}
+
+function tooMany(sentence: string, limit: number): TidingsError {
+  const hint = "Unsubscribe from resources that you no longer need.";
+  return new TidingsError("TOO_MANY_REQUESTS", sentence, { hint, data: { limit } });
 }
 
 const isEnding = ({ event }: Delivery): boolean => isEndType(event.type);

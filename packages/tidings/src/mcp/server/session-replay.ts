@@ -28,6 +28,8 @@ export interface Resumption {
   readonly messages: readonly Kept[];
   /** Messages behind the id are no longer kept. */
   readonly isTruncated: boolean;
+  /** The call was cancelled: its client waits for nothing. */
+  readonly isCancelled: boolean;
 }
 
 export interface SessionReplay {
@@ -50,8 +52,6 @@ export interface SessionReplay {
 export interface SessionReplays {
   /** @param describeLoss - What is told on a call's stream instead of messages that are no longer kept. */
   open(describeLoss: () => Promise<JSONRPCMessage>): SessionReplay;
-  /** What all sessions keep, in bytes. */
-  readonly bytes: number;
 }
 
 export interface SessionReplaysOptions {
@@ -73,6 +73,8 @@ const MAX_BYTES_PER_SESSION = 262_144;
 /** What an entry costs beside its text; most of them are the one message of their stream. */
 const ENTRY_BYTES = 512;
 const SWEEPS_PER_LIFETIME = 10;
+/** Clients that look for a cancelled call do so at once. */
+const MAX_CANCELLED = 100;
 
 interface Stream {
   readonly number: number;
@@ -121,6 +123,8 @@ export function createSessionReplays(options: SessionReplaysOptions): SessionRep
     /** By name and by number: those that something is kept of, or that go on. */
     const streams = new Map<string | number, Stream>();
     const withdrawn = new WeakSet<JSONRPCMessage>();
+    /** The numbers of the streams of calls that were cancelled last. */
+    const cancelled = new Set<number>();
     let last = 0;
     let bytes = 0;
     let replays = 0;
@@ -158,8 +162,13 @@ export function createSessionReplays(options: SessionReplaysOptions): SessionRep
       cancelSweep = undefined;
     }
 
-    function dropAll(stream: Stream): void {
+    function cancel(stream: Stream): void {
       for (const [number, entry] of kept) if (entry.stream === stream) drop(number, entry);
+      cancelled.add(stream.number);
+      for (const oldest of cancelled) {
+        if (cancelled.size <= MAX_CANCELLED) break;
+        cancelled.delete(oldest);
+      }
     }
 
     const part: Part = {
@@ -194,13 +203,17 @@ export function createSessionReplays(options: SessionReplaysOptions): SessionRep
       const number = messageSeal.open(message ?? "");
       if (streamNumber === undefined || number === undefined || more.length > 0) return undefined;
       const found = streams.get(streamNumber);
-      if (found === undefined) return { stream: undefined, messages: [], isTruncated: true };
+      if (found === undefined) {
+        const isCancelled = cancelled.has(streamNumber);
+        return { stream: undefined, messages: [], isTruncated: true, isCancelled };
+      }
       part.trim(share());
       const messages: Kept[] = [];
       for (const [position, entry] of kept) {
         if (position > number && entry.stream === found) messages.push(entry);
       }
-      return { stream: streams.get(streamNumber)?.name, messages, isTruncated: found.lost > number };
+      const stillThere = streams.get(streamNumber)?.name;
+      return { stream: stillThere, messages, isTruncated: found.lost > number, isCancelled: false };
     }
 
     return {
@@ -225,7 +238,7 @@ export function createSessionReplays(options: SessionReplaysOptions): SessionRep
           const isWithdrawn = withdrawn.has(message);
           const isSaid = Object.keys(message).length > 0 && !isWithdrawn;
           const id = isSaid ? keep(stream, message).id : idOf(stream, stream.newest);
-          if (isWithdrawn) dropAll(stream);
+          if (isWithdrawn) cancel(stream);
           forgetWhenOver(stream);
           // The transport attaches a resumed stream only after the replay: what comes in between would find no stream.
           if (replays > 0) await nextTurn();
@@ -250,12 +263,7 @@ export function createSessionReplays(options: SessionReplaysOptions): SessionRep
     };
   }
 
-  return {
-    open,
-    get bytes() {
-      return total;
-    },
-  };
+  return { open };
 }
 
 function nextTurn(): Promise<void> {

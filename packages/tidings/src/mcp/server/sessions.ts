@@ -25,21 +25,25 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
 import type { Clock, Random } from "../../model/clock.ts";
+import { TidingsError } from "../../model/error.ts";
 import type { WireNotification } from "../../model/projection/notification.ts";
 import type { Tidings } from "../../runtime/tidings.ts";
 import { REVISION } from "../wire/2025-11-25.ts";
 import { toGapNotification } from "../wire/2026-07-28.ts";
-import { forward, requestIdOf, sendRpcError } from "./http-message.ts";
+import { forward, requestIdOf, sendRpcError, sendRpcFailure } from "./http-message.ts";
 import type { Streams } from "./http-streams.ts";
+import { checkPolls } from "./poll-limit.ts";
 import { findJobServer, innerOf } from "./register-job.ts";
 import type { SessionCalls } from "./session-calls.ts";
-import { createSessionCalls, cutWhenStalled } from "./session-calls.ts";
+import { createSessionCalls } from "./session-calls.ts";
 import type { Missed, Outbox } from "./session-outbox.ts";
 import { createOutbox } from "./session-outbox.ts";
+import { createSessionPlaces } from "./session-places.ts";
 import type { Resumption, SessionReplay } from "./session-replay.ts";
 import { createSessionReplays, GET_STREAM } from "./session-replay.ts";
 
 const RETRY_MS = 1_000;
+const MAX_INITIALIZE_LENGTH = 65_536;
 
 export interface SessionRequest {
   readonly req: IncomingMessage;
@@ -54,10 +58,6 @@ export interface SessionRequest {
 export interface Sessions {
   /** Answers one request of the 2025 generation. */
   serve(request: SessionRequest): Promise<void>;
-  /** How many sessions are open. */
-  readonly size: number;
-  /** What is kept so that streams can be resumed, in bytes. */
-  readonly replayBytes: number;
   close(): Promise<void>;
 }
 
@@ -72,6 +72,7 @@ export interface SessionsOptions {
   /** How long a session lives without requests and without a GET stream, in milliseconds. */
   readonly idleMs: number;
   readonly maxSessions: number;
+  readonly maxSessionsPerOwner: number;
   /** How long what was said can be sent again, in milliseconds. */
   readonly replayMs: number;
   /** How much is kept for that, of all sessions together, in bytes. */
@@ -89,24 +90,35 @@ interface Session {
   requests: number;
   idleSince: number;
   cancelIdle: () => void;
+  /** Gives its place back. */
+  readonly leave: () => void;
 }
 
 export function createSessions(options: SessionsOptions): Sessions {
-  const { factory, tidings, streams, clock, random, heartbeatMs, stallMs, idleMs, maxSessions } = options;
+  const { factory, tidings, streams, clock, random, heartbeatMs, idleMs } = options;
   const replays = createSessionReplays(options);
+  const places = createSessionPlaces(options.maxSessions, options.maxSessionsPerOwner);
   const sessions = new Map<string, Session>();
 
-  async function begin({ res, webRequest, body, owner, authInfo }: SessionRequest): Promise<void> {
-    if (!makeRoom(owner)) {
-      sendRpcError(
-        res,
-        503,
-        { code: -32000, message: "All sessions of this server are in use; try again later." },
-        requestIdOf(body),
-        { "Retry-After": "30" },
-      );
-      return;
+  async function begin(request: SessionRequest): Promise<void> {
+    const { res, body, owner } = request;
+    const refusal = isTooLong(body) ? tooLong() : findRoom(owner);
+    if (refusal !== undefined) return sendRpcFailure(res, refusal, requestIdOf(body));
+    const leave = places.take(owner);
+    try {
+      const response = await open(request, leave);
+      await forward(response, res, options);
+    } catch (error) {
+      leave();
+      throw error;
     }
+  }
+
+  /** Answers `initialize`; a session that came of it has the place. */
+  async function open(
+    { webRequest, body, owner, authInfo }: SessionRequest,
+    leave: () => void,
+  ): Promise<Response> {
     const server = await factory({
       era: "legacy",
       requestInfo: webRequest,
@@ -131,6 +143,7 @@ export function createSessions(options: SessionsOptions): Sessions {
           requests: 0,
           idleSince: clock.monotonic(),
           cancelIdle: () => {},
+          leave,
         };
         sessions.set(id, session);
         rest(session);
@@ -152,6 +165,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       const id = transport.sessionId ?? "";
       sessions.get(id)?.cancelIdle();
       sessions.delete(id);
+      leave();
       outbox.close();
       replay.close();
     };
@@ -161,26 +175,31 @@ export function createSessions(options: SessionsOptions): Sessions {
       ...(authInfo === undefined ? {} : { authInfo }),
     });
     if (transport.sessionId === undefined) await server.close();
-    await forward(response, res);
+    return response;
   }
 
-  /** A full house closes the owner's own session that has rested longest, never another owner's. */
-  function makeRoom(owner: string): boolean {
-    if (sessions.size < maxSessions) return true;
+  /**
+   * Where there is no place, the owner's own session that has rested longest makes room, never another owner's: so a
+   * client that begins anew after each crash is never shut out by what it left behind.
+   */
+  function findRoom(owner: string): TidingsError | undefined {
+    const refusal = places.refusal(owner);
+    if (refusal === undefined) return undefined;
     let oldest: Session | undefined;
     for (const session of sessions.values()) {
       if (session.owner !== owner || session.requests > 0 || session.outbox.isOpen) continue;
       if (oldest === undefined || session.idleSince < oldest.idleSince) oldest = session;
     }
-    if (oldest === undefined) return false;
+    if (oldest === undefined) return refusal;
     void end(oldest);
-    return true;
+    return undefined;
   }
 
   /** It is gone at once; its open calls are answered after that. */
   function end(session: Session): Promise<void> {
     session.cancelIdle();
     sessions.delete(session.id);
+    session.leave();
     return session.server.close();
   }
 
@@ -220,12 +239,13 @@ export function createSessions(options: SessionsOptions): Sessions {
       sendRpcError(res, 400, { code: -32000, message });
       return;
     }
+    checkPolls(tidings, clock, owner);
     const { replay, outbox } = session;
     const header = req.headers["last-event-id"];
     const lastEventId = header === undefined ? undefined : String(header);
     const resumption = lastEventId === undefined ? undefined : replay.resume(lastEventId);
     if (lastEventId !== undefined && resumption?.stream === undefined) {
-      return refuseResumption(res, resumption);
+      return resumption?.isCancelled ? sendNothing(res) : refuseResumption(res, resumption);
     }
     if (resumption?.stream !== undefined && resumption.stream !== GET_STREAM) {
       session.calls.resume(resumption.stream, res);
@@ -264,29 +284,21 @@ export function createSessions(options: SessionsOptions): Sessions {
       return sendRpcError(res, 400, { code: -32600, message }, requestIdOf(body));
     }
     session.requests++;
-    const stopWatching = cutWhenStalled(res, clock, stallMs);
     try {
       const response = await session.transport.handleRequest(webRequest, {
         ...(body === undefined ? {} : { parsedBody: body }),
         ...(authInfo === undefined ? {} : { authInfo }),
       });
       if (response.status !== 200) forget();
-      if (response.status === 202) await session.calls.endCancelled(body);
-      await forward(response, res);
+      if (response.ok) await session.calls.endCancelled(body);
+      await forward(response, res, options);
     } finally {
-      stopWatching();
       session.requests--;
       if (sessions.has(session.id)) rest(session);
     }
   }
 
   return {
-    get size() {
-      return sessions.size;
-    },
-    get replayBytes() {
-      return replays.bytes;
-    },
     async serve(request) {
       const { req, body } = request;
       if (req.headers["mcp-session-id"] === undefined && isInitializeRequest(body)) return begin(request);
@@ -303,6 +315,25 @@ export function createSessions(options: SessionsOptions): Sessions {
 /** Older clients take an event without data for broken JSON. */
 function knowsPriming({ server }: Session): boolean {
   return (innerOf(server).getNegotiatedProtocolVersion() ?? "") >= REVISION;
+}
+
+/** What event streams take for "do not come again": whoever cancelled a call waits for nothing. */
+function sendNothing(res: ServerResponse): void {
+  res.writeHead(204, { "Cache-Control": "no-store" });
+  res.end();
+}
+
+/** What a client says of itself is kept as long as its session. */
+function isTooLong(initialize: unknown): boolean {
+  return JSON.stringify(initialize).length > MAX_INITIALIZE_LENGTH;
+}
+
+function tooLong(): TidingsError {
+  return new TidingsError(
+    "PAYLOAD_TOO_LARGE",
+    `The initialize request is longer than ${MAX_INITIALIZE_LENGTH} characters.`,
+    { hint: "Send less about the client.", data: { limit: MAX_INITIALIZE_LENGTH } },
+  );
 }
 
 function refuseResumption(res: ServerResponse, resumption: Resumption | undefined): void {

@@ -13,8 +13,12 @@ import { isRecord } from "../../model/schema.ts";
 import { isHidden, toRpcError } from "../error.ts";
 import type { RequestId } from "../wire/2026-07-28.ts";
 import { JOBS_FILTER_KEY, SUBSCRIPTION_ID_META_KEY } from "../wire/2026-07-28.ts";
+import { createLineFaults } from "./line-faults.ts";
 import type { JobsFilter } from "./listen-filter.ts";
-import { honour, readFilter } from "./listen-filter.ts";
+import { honour, readFilter, weightOf } from "./listen-filter.ts";
+import { longId, MAX_NAME_LENGTH } from "./name-limit.ts";
+import { correctParamsError } from "./params-error.ts";
+import { checkPolls } from "./poll-limit.ts";
 import type { JobListen } from "./tell-jobs.ts";
 import { tellJobs } from "./tell-jobs.ts";
 
@@ -42,7 +46,7 @@ export interface ListenTransportOptions
 }
 
 export function createListenTransport(inner: Transport, options: ListenTransportOptions): ListenTransport {
-  const { tidings, owner, onError } = options;
+  const { tidings, owner, clock, onError } = options;
   const listens = new Map<RequestId, Listen>();
   let inbound: Promise<void> = Promise.resolve();
   let resolveClosed: () => void = () => {};
@@ -64,7 +68,10 @@ export function createListenTransport(inner: Transport, options: ListenTransport
     if (message.method !== "subscriptions/listen" || !("id" in message)) return message;
     const { id } = message;
     try {
-      const honoured = await honour(readFilter(params.notifications), owner, tidings, EVERY_CAPABILITY);
+      if (typeof id === "string" && id.length > MAX_NAME_LENGTH) throw longId();
+      const filter = readFilter(params.notifications);
+      checkPolls(tidings, clock, owner, weightOf(filter));
+      const honoured = await honour(filter, owner, tidings, EVERY_CAPABILITY);
       const { [JOBS_FILTER_KEY]: jobs, ...notifications } = honoured;
       end(id);
       if (jobs !== undefined) {
@@ -97,7 +104,7 @@ export function createListenTransport(inner: Transport, options: ListenTransport
           })
           .catch(onError);
       };
-      inner.onerror = (error) => transport.onerror?.(error);
+      inner.onerror = createLineFaults(clock, (error) => transport.onerror?.(error));
       inner.onclose = () => {
         for (const id of listens.keys()) end(id);
         transport.onclose?.();
@@ -109,7 +116,7 @@ export function createListenTransport(inner: Transport, options: ListenTransport
     async send(message, options) {
       if (!("method" in message)) {
         if ("id" in message) end(message.id);
-        return inner.send(message, options);
+        return inner.send(correctParamsError(message), options);
       }
       const id = acknowledgedId(message);
       const listen = id === undefined ? undefined : listens.get(id);

@@ -1,6 +1,6 @@
 /** The one shape in which tools answer: the same JSON as structured content and as text. */
 import type { CallToolResult } from "@modelcontextprotocol/server";
-import { toTidingsError } from "../error.ts";
+import { toAnsweredError } from "../error.ts";
 
 /** A tool's answer: `structuredContent`, and the same as JSON in a text block for clients that read only text. */
 export function toAnswer(content: object, _meta?: Record<string, unknown>): CallToolResult {
@@ -11,7 +11,7 @@ export function toAnswer(content: object, _meta?: Record<string, unknown>): Call
   };
 }
 
-/** A tool's failure: `isError` with `error { code, message, hint?, retryable }`; what is not ours becomes INTERNAL. */
+/** A tool's failure: `isError` with `error { code, message, hint?, retryable, data? }`; what is not ours becomes INTERNAL. */
 export function toErrorAnswer(error: unknown): CallToolResult {
-  return { ...toAnswer({ error: toTidingsError(error).toInfo() }), isError: true };
+  return { ...toAnswer({ error: toAnsweredError(error) }), isError: true };
 }

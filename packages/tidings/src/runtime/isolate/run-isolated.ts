@@ -3,6 +3,7 @@ import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { CALLBACK_LIMIT_MS } from "../../engine/callback-scope.ts";
 import type { ChangeLimits, JobRecord } from "../../engine/engine.ts";
+import { systemClock } from "../../engine/system-clock.ts";
 import type { Clock } from "../../model/clock.ts";
 import type { ErrorInfo } from "../../model/error.ts";
 import { TidingsError } from "../../model/error.ts";
@@ -43,12 +44,15 @@ export function runIsolated(options: IsolatedAttempt): Promise<JobOutcome> {
     stdio: ["ignore", 2, 2, "ipc"],
   });
   const tell = (message: ToChild) => void (child.connected && child.send(message, () => {}));
-  let cancelKill = () => {};
+  const kills: (() => void)[] = [];
   let cancelWriting = () => {};
   let crash: ErrorInfo | undefined;
   const stop = () => {
     tell({ kind: "abort", error: describeFailure(signal.reason) });
-    cancelKill = clock.after(GRACE_MS, () => void child.kill("SIGKILL"));
+    // It is a process of the machine, and lives in the machine's time as well.
+    for (const each of new Set([clock, systemClock])) {
+      kills.push(each.after(GRACE_MS, () => void child.kill("SIGKILL")));
+    }
   };
 
   return new Promise<JobOutcome>((resolve, reject) => {
@@ -82,7 +86,7 @@ export function runIsolated(options: IsolatedAttempt): Promise<JobOutcome> {
     tell({ kind: "run", module, store, record, limits });
   }).finally(() => {
     signal.removeEventListener("abort", stop);
-    cancelKill();
+    for (const cancelKill of kills) cancelKill();
     cancelWriting();
     child.kill("SIGKILL");
   });

@@ -245,7 +245,8 @@ test("a server that is killed leaves no process behind, and its job is taken up 
 test("a store in memory cannot be shared with a process: one sentence says so", async () => {
   await expect(createTidings({ store: "memory:", jobs: [jobs.healthy] })).rejects.toMatchObject({
     code: "BAD_DEFINITION",
-    message: '"healthy" runs in a process of its own, which cannot open the store "memory".',
+    message:
+      '"healthy" runs in a process of its own, which cannot open this store: its engine "memory" does not say where it lies.',
   });
 });
 

@@ -29,8 +29,9 @@ export function describeApply({ test }: Contract): void {
     assert.equal(outcome.record.job.percentage, 40);
     assert.equal(outcome.record.position, outcome.entries[1]?.position);
     const kept = await engine.get(ALICE, record.job.jobId);
-    assert.deepEqual(kept, { ...outcome.record, input: { size: 1 }, checkpoint: { row: 7 } });
+    assert.deepEqual(kept, outcome.record);
     assert.deepEqual(kept?.counts, { rows: 7 });
+    assert.deepEqual(await engine.document(ALICE, record.job.jobId, "checkpoint"), { row: 7 });
   });
 
   test("counts that a change leaves out keep their value", async ({ running, apply, engine }) => {
@@ -55,11 +56,10 @@ export function describeApply({ test }: Contract): void {
   test("the result is kept with the end", async ({ running, apply, engine }) => {
     const record = await running();
     await apply(record, { command: PROGRESS, result: "too early" });
-    assert.equal((await engine.get(ALICE, record.job.jobId))?.result, undefined);
+    assert.equal(await engine.document(ALICE, record.job.jobId, "result"), undefined);
     await apply(record, { command: COMPLETE, result: null });
-    const ended = await engine.get(ALICE, record.job.jobId);
-    assert.equal(ended?.job.status, "completed");
-    assert.equal(ended?.result, null);
+    assert.equal((await engine.get(ALICE, record.job.jobId))?.job.status, "completed");
+    assert.equal(await engine.document(ALICE, record.job.jobId, "result"), null);
   });
 
   test("a write under a claim that is over is stale and changes nothing", async ({
@@ -88,7 +88,8 @@ export function describeApply({ test }: Contract): void {
       assert.equal(outcome.outcome, "stale");
     }
     assert.deepEqual(await story(), before);
-    assert.deepEqual(await engine.get(ALICE, record.job.jobId), current);
+    assert.deepEqual({ ...(await engine.get(ALICE, record.job.jobId)), input: current?.input }, current);
+    assert.equal(await engine.document(ALICE, record.job.jobId, "checkpoint"), undefined);
     assert.equal(await engine.transaction(ALICE, (transaction) => transaction.get("stale")), undefined);
     assert.equal((await engine.items(ALICE, record.job.jobId, "stale", 0, 9)).total, 0);
   });
@@ -134,8 +135,8 @@ export function describeApply({ test }: Contract): void {
     });
     assert.equal(outcome.outcome, "refused");
     assert.equal(called, false);
-    const kept = await engine.get(ALICE, record.job.jobId);
-    assert.deepEqual(kept, { ...record, input: { size: 1 } });
+    assert.deepEqual(await engine.get(ALICE, record.job.jobId), record);
+    assert.equal(await engine.document(ALICE, record.job.jobId, "checkpoint"), undefined);
   });
 
   test("of a cancel and an end at the same time exactly one wins", async ({ running, apply, story }) => {
@@ -150,6 +151,27 @@ export function describeApply({ test }: Contract): void {
         ["job.completed", "job.canceled"].includes(type),
       );
       assert.equal(endings.length, 1);
+    }
+  });
+
+  test("what ends an attempt is written whatever the limits, and what follows it is not", async ({
+    running,
+    apply,
+    story,
+  }) => {
+    const none = Number.POSITIVE_INFINITY;
+    const limits = { checkpointBytes: none, resultBytes: none, itemBytes: none, eventBytes: 500, events: 2 };
+    const error = { code: "HANDLER_FAILED", message: "x".repeat(1_000), retryable: true };
+    for (const command of [
+      { type: "retry", delayMs: 60_000, error } as const,
+      { type: "fail", error } as const,
+    ]) {
+      const record = await running();
+      assert.equal((await apply(record, { command, limits })).outcome, "applied");
+      const event = { type: "system.log", source: "test", level: "info", message: "late" } as const;
+      const late = apply(record, { command: { type: "inform", events: [event] }, limits });
+      await rejectsWith("TOO_MANY_EVENTS", late);
+      assert.equal((await story(record.job.jobId)).length, 3);
     }
   });
 
@@ -218,13 +240,14 @@ export function describeApply({ test }: Contract): void {
     const checkpoint = { list: [1] };
     await apply(record, { checkpoint });
     checkpoint.list.push(2);
-    const first = await engine.get(ALICE, record.job.jobId);
-    assert.ok(first);
-    (first.input as { list: number[] }).list.push(2);
+    const documents = () =>
+      Promise.all(
+        (["input", "checkpoint"] as const).map((name) => engine.document(ALICE, record.job.jobId, name)),
+      );
+    for (const given of await documents()) (given as { list: number[] }).list.push(2);
     const [entry] = (await engine.read(ALICE, {}, 0, 1)).entries;
     (entry?.event as { type: string }).type = "changed";
-    const second = await engine.get(ALICE, record.job.jobId);
-    assert.deepEqual([second?.input, second?.checkpoint], [{ list: [1] }, { list: [1] }]);
+    assert.deepEqual(await documents(), [{ list: [1] }, { list: [1] }]);
     assert.equal((await engine.read(ALICE, {}, 0, 1)).entries[0]?.event.type, "job.created");
   });
 }

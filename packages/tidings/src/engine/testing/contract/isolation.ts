@@ -43,6 +43,7 @@ export function describeIsolation({ test }: Contract): void {
     const before = [await engine.get(ALICE, jobId), await story()];
     for (const id of [jobId, "unknown"]) {
       assert.equal(await engine.get(BOB, id), undefined);
+      assert.equal(await engine.document(BOB, id, "input"), undefined);
       for (const fence of [undefined, record.fence]) {
         const change = { owner: BOB, jobId: id, command: CANCEL, ...(fence === undefined ? {} : { fence }) };
         assert.deepEqual(await engine.apply(change), { outcome: "unknown" });
@@ -88,7 +89,7 @@ export function describeIsolation({ test }: Contract): void {
       });
     }
     for (const owner of [ALICE, BOB]) {
-      assert.equal((await engine.get(owner, "same"))?.input, owner);
+      assert.equal(await engine.document(owner, "same", "input"), owner);
       assert.deepEqual((await engine.items(owner, "same", "same", 0, 10)).items, [owner]);
       assert.equal(await engine.transaction(owner, (transaction) => transaction.get("same")), owner);
       const { entries } = await engine.read(owner, {}, 0, 100);
@@ -145,7 +146,7 @@ export function describeIsolation({ test }: Contract): void {
       assert.equal(record?.job.jobId, id);
       assert.equal(record?.job.summary, text);
       assert.deepEqual(Object.entries(record?.counts ?? {}), [[text, index]]);
-      assert.deepEqual(Object.entries(record?.input as object), [[text, text]]);
+      assert.deepEqual(Object.entries((await engine.document(text, id, "input")) as object), [[text, text]]);
       assert.deepEqual(await engine.items(text, id, text, 0, 9), { items: [text], total: 1 });
       assert.equal(await engine.transaction(text, (transaction) => transaction.get(text)), text);
       assert.equal((await engine.read(text, { resourceIds: [id] }, 0, 9)).entries.length, 1);

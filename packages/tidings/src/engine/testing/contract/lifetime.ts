@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { openEngine } from "../../open-engine.ts";
+import { createSeededRandom } from "../seeded-random.ts";
 import {
   ALICE,
   BOB,
@@ -12,6 +14,8 @@ import {
 } from "./world.ts";
 
 const DAY_MS = 86_400_000;
+/** How long an engine may take to notice what another process committed. */
+const NOTICED_MS = 1_000;
 
 export function describeLifetime({ test }: Contract): void {
   test("watchers of the owner and of anybody are woken by a commit, and nobody else", async ({
@@ -55,6 +59,39 @@ export function describeLifetime({ test }: Contract): void {
       await Promise.all(woken);
       assert.equal(foreign, 0, name);
       for (const stop of stops) stop();
+    }
+  });
+
+  test("watchers are woken by events that another opener of the same store commits", async ({
+    engine,
+    clock,
+  }) => {
+    // A store that has no location has no other openers.
+    if (engine.location === undefined) return;
+    const another = await openEngine(engine.location, { clock, random: createSeededRandom(2) });
+    try {
+      for (const owner of [ALICE, undefined]) {
+        let woken = false;
+        let foreign = false;
+        const stops = [
+          engine.watch(owner, () => {
+            woken = true;
+          }),
+          engine.watch(BOB, () => {
+            foreign = true;
+          }),
+        ];
+        await another.publish(ALICE, [published(`evt_${owner}`)]);
+        // An engine may look for them every now and then, by its own clock.
+        for (let waitedMs = 0; !woken && waitedMs < NOTICED_MS; waitedMs += 10) {
+          clock.advance(10);
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+        assert.deepEqual({ woken, foreign }, { woken: true, foreign: false });
+        for (const stop of stops) stop();
+      }
+    } finally {
+      await another.close();
     }
   });
 
@@ -105,7 +142,7 @@ export function describeLifetime({ test }: Contract): void {
   }) => {
     const old = await running({ key: "k", correlationId: "run-1" });
     await apply(old, { write: (transaction) => transaction.append("gifts", [1]) });
-    await run(old, COMPLETE);
+    await apply(old, { command: COMPLETE, result: "done" });
     clock.advance(DAY_MS);
     const young = await running();
     await run(young, COMPLETE);
@@ -114,6 +151,7 @@ export function describeLifetime({ test }: Contract): void {
     assert.deepEqual(await engine.prune({ olderThanMs: DAY_MS }), { jobs: 1, events: 3 });
     assert.deepEqual(await engine.prune({ olderThanMs: DAY_MS }), { jobs: 0, events: 0 });
     assert.equal(await engine.get(ALICE, old.job.jobId), undefined);
+    assert.equal(await engine.document(ALICE, old.job.jobId, "result"), undefined);
     assert.equal((await engine.items(ALICE, old.job.jobId, "gifts", 0, 1)).total, 0);
     const left = (await engine.list(ALICE, { limit: 10 })).map(({ job }) => job.jobId);
     assert.deepEqual(left, [alive.job.jobId, young.job.jobId]);
@@ -240,6 +278,7 @@ export function describeLifetime({ test }: Contract): void {
       () => engine.renew([], 1),
       () => engine.apply({ owner: ALICE, jobId: "job_0" }),
       () => engine.get(ALICE, "job_0"),
+      () => engine.document(ALICE, "job_0", "input"),
       () => engine.list(ALICE, { limit: 1 }),
       () => engine.read(ALICE, {}, 0, 1),
       () => engine.items(ALICE, "job_0", "c", 0, 1),

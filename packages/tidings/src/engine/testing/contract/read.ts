@@ -1,6 +1,16 @@
 import assert from "node:assert/strict";
 import type { LogEntry } from "../../engine.ts";
-import { ALICE, CANCEL, COMPLETE, type Contract, PROGRESS, progressTo, published, typesOf } from "./world.ts";
+import {
+  ALICE,
+  CANCEL,
+  COMPLETE,
+  type Contract,
+  PROGRESS,
+  progressTo,
+  published,
+  rejectsWith,
+  typesOf,
+} from "./world.ts";
 
 export function describeRead({ test }: Contract): void {
   test("reading page by page gives every event once, in order", async ({ running, run, engine, story }) => {
@@ -146,6 +156,20 @@ export function describeRead({ test }: Contract): void {
     assert.deepEqual(await engine.publish(ALICE, []), []);
   });
 
+  test("of events that are published together none is kept when one is too large", async ({
+    engine,
+    story,
+  }) => {
+    const large = published("evt_2", { changeType: "x".repeat(2_000) });
+    for (const events of [[large], [published("evt_1"), large]]) {
+      await rejectsWith("PAYLOAD_TOO_LARGE", engine.publish(ALICE, events, { eventBytes: 1_000 }));
+    }
+    assert.deepEqual(await story(), []);
+    await engine.publish(ALICE, [published("evt_1")], { eventBytes: 1_000 });
+    await engine.publish(ALICE, [large]);
+    assert.equal((await story()).length, 2);
+  });
+
   test("events of jobs and heartbeats cannot be published", async ({ engine, running, story }) => {
     const { job } = await running();
     const before = await story();
@@ -159,6 +183,24 @@ export function describeRead({ test }: Contract): void {
       await assert.rejects(engine.publish(ALICE, [published("evt_0"), event]), { code: "BAD_EVENT" });
     }
     assert.deepEqual(await story(), before);
+  });
+
+  test("a job is read without its larger parts, which are read one by one", async ({
+    engine,
+    running,
+    apply,
+  }) => {
+    const record = await running({ input: "in" });
+    await apply(record, { checkpoint: "between", command: COMPLETE, result: "out" });
+    const [listed] = await engine.list(ALICE, { limit: 1 });
+    for (const read of [await engine.get(ALICE, record.job.jobId), listed]) {
+      assert.equal(read?.job.status, "completed");
+      for (const name of ["input", "checkpoint", "result"]) assert.equal(name in read, false, name);
+    }
+    const documents = (["input", "checkpoint", "result"] as const).map((name) =>
+      engine.document(ALICE, record.job.jobId, name),
+    );
+    assert.deepEqual(await Promise.all(documents), ["in", "between", "out"]);
   });
 
   test("lists are newest first and narrow by status and correlation", async ({

@@ -26,8 +26,24 @@ export function describeStart({ test }: Contract): void {
       summary: "One email",
     });
     assert.equal(created?.position, record.position);
-    const kept = await engine.get(ALICE, record.job.jobId);
-    assert.deepEqual(kept, { ...record, input: { emails: ["a@example.com"] } });
+    assert.deepEqual(await engine.get(ALICE, record.job.jobId), record);
+    const input = await engine.document(ALICE, record.job.jobId, "input");
+    assert.deepEqual(input, { emails: ["a@example.com"] });
+  });
+
+  test("an event of a start that is too large is refused, and nothing is started", async ({
+    engine,
+    start,
+    story,
+  }) => {
+    const summary = "x".repeat(2_000);
+    const limits = { eventBytes: 1_000 };
+    await rejectsWith("PAYLOAD_TOO_LARGE", engine.start(request({ ...KEYED, summary, limits })));
+    assert.equal(await engine.get(ALICE, "another"), undefined);
+    assert.deepEqual(await story(), []);
+    await start({ ...KEYED, summary });
+    // What exists already is found.
+    assert.equal((await engine.start(request({ ...KEYED, summary, limits }))).outcome, "existing");
   });
 
   test("a hundred starts at once with one key and digest start one job", async ({ engine, story }) => {
