@@ -89,7 +89,7 @@ function say(report: Report, name: string, { here, elsewhere, seconds }: Waits, 
     ["another process", elsewhere],
   ] as const) {
     report(name, `${who}, waits p99`, percentile(spent, 99), "ms", isGated ? { atMost: 50 } : {});
-    report(name, `${who}, longest wait`, Math.max(...spent), "ms", isGated ? { atMost: 250 } : {});
+    report(name, `${who}, longest wait`, Math.max(...spent), "ms", isGated ? { atMost: 100 } : {});
   }
 }
 
