@@ -2,7 +2,7 @@
 import { defineJob, PermanentError, type Tidings } from "tidings";
 import type { Source, SourceItem } from "tidings/client";
 import { follow } from "tidings/client";
-import { createManualClock } from "tidings/testing";
+import { createManualClock, type ManualClock } from "tidings/testing";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { Engine } from "../../src/engine/engine.ts";
@@ -10,7 +10,7 @@ import { createMemoryEngine } from "../../src/engine/memory/index.ts";
 import { createSqliteEngine } from "../../src/engine/sqlite/index.ts";
 import { systemClock, systemRandom } from "../../src/engine/system-clock.ts";
 import { makeFolder } from "../engine/folder.ts";
-import { advancing, open, signalOf, storyOf, typesOf } from "./story.ts";
+import { advancing, isEnding, open, signalOf, storyOf, typesOf } from "./story.ts";
 
 const nothing = z.object({});
 
@@ -27,6 +27,72 @@ function logSource(tidings: Tidings): Source {
     },
   };
 }
+
+async function allOf<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+describe("FC-08: the caller times out although progress flows, and the work goes on unseen", () => {
+  const clockwork = (clock: ManualClock, seconds: number) =>
+    defineJob("clockwork", {
+      input: nothing,
+      attempts: 2,
+      stages: { count: 100 },
+      async run(_input, { progress, signal }) {
+        for (let second = 1; second <= seconds; second += 1) {
+          await new Promise<void>((resolve) => void clock.after(1_000, resolve));
+          if (signal.aborted) return;
+          await progress("count", Math.min(second / 90, 1));
+        }
+        return { summary: "done" };
+      },
+    });
+
+  test("(a) a start answers at once, and the follower of a job of 90 s sees its end", async () => {
+    const clock = createManualClock();
+    const job = clockwork(clock, 90);
+    const tidings = await open({ store: "memory:", jobs: [job], clock });
+    const begunAt = clock.monotonic();
+    const { jobId } = await tidings.start(job, {});
+    expect(clock.monotonic()).toBe(begunAt);
+    const followed = follow({ jobId, source: logSource(tidings), clock, giveUpAfterMs: 60_000 });
+    const seen = await advancing(clock, allOf(followed));
+    expect(seen.at(-1)?.type).toBe("job.completed");
+    expect(clock.monotonic() - begunAt).toBeGreaterThanOrEqual(90_000);
+  });
+
+  test("(b) a caller who gave up finds the job again, by its id and by its key, ended once", async () => {
+    const clock = createManualClock();
+    const job = clockwork(clock, 90);
+    const tidings = await open({ store: "memory:", jobs: [job], clock });
+    const start = () => tidings.start(job, {}, { idempotencyKey: "my list" });
+    const { jobId } = await start();
+    const patience = new AbortController();
+    clock.after(60_000, () => patience.abort());
+    const seen = await advancing(
+      clock,
+      allOf(follow({ jobId, source: logSource(tidings), clock, signal: patience.signal })),
+    );
+    expect(seen.some(isEnding)).toBe(false);
+    expect(await start()).toMatchObject({ jobId, status: "running" });
+    const story = await advancing(clock, storyOf(tidings, jobId));
+    expect(typesOf(story.filter(isEnding))).toEqual(["job.completed"]);
+    expect(await start()).toMatchObject({ jobId, status: "completed" });
+  });
+
+  test("(c) a handler that sends progress for ever is ended, and so is whoever follows it", async () => {
+    const clock = createManualClock();
+    const endless = { ...clockwork(clock, Number.POSITIVE_INFINITY), timeoutMs: 90_000 };
+    const tidings = await open({ store: "memory:", jobs: [endless], clock });
+    const { jobId } = await tidings.start(endless, {});
+    const followed = follow({ jobId, source: logSource(tidings), clock });
+    const seen = await advancing(clock, allOf(followed));
+    expect(seen.at(-1)).toMatchObject({ type: "job.failed", error: { code: "JOB_TIMEOUT" } });
+    expect(typesOf(seen).filter((type) => type === "job.started")).toHaveLength(2);
+  });
+});
 
 describe("FC-30: the real error of a failed job is thrown away", () => {
   test.each([
