@@ -240,6 +240,44 @@ describe("FC-06: progress starts again at 0 after a retry", () => {
   });
 });
 
+describe("FC-31: a task is deleted while it is still working", () => {
+  const MINUTE_MS = 60_000;
+  test.each([
+    { retentionMs: 0, goneAfterMinutes: 1 },
+    { retentionMs: 2_000, goneAfterMinutes: 2 },
+    { retentionMs: 2 ** 31, goneAfterMinutes: undefined },
+    { retentionMs: 10 * 365 * 24 * 60 * MINUTE_MS, goneAfterMinutes: undefined },
+    { retentionMs: Number.POSITIVE_INFINITY, goneAfterMinutes: undefined },
+  ])(
+    "kept for $retentionMs ms, a job can be read until it ends, and that long afterwards",
+    async ({ retentionMs, goneAfterMinutes }) => {
+      const clock = createManualClock();
+      const go = signalOf();
+      const job = defineJob("long", {
+        input: nothing,
+        run: () => go.promise.then(() => ({ summary: "done" })),
+      });
+      const tidings = await open({ store: "memory:", jobs: [job], clock, retentionMs });
+      const { jobId } = await tidings.start(job, {});
+      const told = storyOf(tidings, jobId);
+      const passMinute = async () => {
+        clock.advance(MINUTE_MS);
+        await new Promise((resolve) => setImmediate(resolve));
+      };
+      for (let minute = 0; minute < 30; minute += 1) {
+        await passMinute();
+        expect(await tidings.get("local", jobId)).toMatchObject({ status: "running" });
+      }
+      go.resolve();
+      expect(typesOf(await told).at(-1)).toBe("job.completed");
+      expect(await tidings.get("local", jobId)).toMatchObject({ status: "completed" });
+      for (let minute = 0; minute < (goneAfterMinutes ?? 30); minute += 1) await passMinute();
+      const kept = await tidings.find("local", jobId);
+      expect(kept?.status).toBe(goneAfterMinutes === undefined ? "completed" : undefined);
+    },
+  );
+});
+
 describe("FC-41: a repeated start makes a second job, or is silently ignored", () => {
   test("one key, one job: in parallel, after the end, and apart for other owners and other spellings", async () => {
     const job = defineJob("job", { input: z.object({ a: z.int(), b: z.int() }), run: () => undefined });
